@@ -77,6 +77,17 @@ def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=["Spark", "this process"])
+def workers(request: pytest.FixtureRequest, spark_app: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who reads parts: Spark's workers, as where an application runs already, or this process, as where none does and parts are small."""
+    from tidelake.lake.opened import Lake
+    from tidelake.spark.run_parts import ThisProcess
+
+    if request.param == "this process":
+        monkeypatch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker))
+    return str(request.param)
+
+
 _NUMBERS = count(1)
 
 

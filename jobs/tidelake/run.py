@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidelake.config.lake_paths import cuts
 from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
-from tidelake.lake.staged import Target
+from tidelake.lake.staged import Target, read_staged
 from tidelake.lake.turns import is_published, refuse_out_of_turn
 from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
@@ -136,16 +136,17 @@ def compact(lake: Lake, hour: datetime, redo_from: str | None = None) -> Publish
 
 
 def _compacted(lake: Lake, target: Target) -> Published:
-    from tidelake.compact.stage import fold_window
-    from tidelake.lake.staged import read_staged
     from tidelake.publish.stage import Published, publish_window
-    from tidelake.validate.stage import passed
 
     started = time.time()
     _recover(lake)
     newest, staged = read_staged(lake, target)
     if staged is None:
         return Published(cut=None, certificate={})
+
+    from tidelake.compact.stage import fold_window
+    from tidelake.validate.stage import passed
+
     verdict = passed(lake, staged)
     return publish_window(lake, newest, staged, verdict, fold_window(lake, newest, staged), started)
 
@@ -168,11 +169,11 @@ def _report_changes(lake: Lake) -> None:
 @contextmanager
 def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
     """Write a report that gives the reason when a run is blocked."""
-    from tidelake.validate.report import write_report
-
     try:
         yield
     except (OrderError, OwnershipError, QualityError) as e:
+        from tidelake.validate.report import write_report
+
         log.info(write_report(lake, format_hour(hour), e))
         raise
 

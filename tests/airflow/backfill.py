@@ -7,22 +7,19 @@ on an Airflow that remembers nothing changed nothing. It leaves nothing behind, 
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tests.airflow.running import DAG, FEED, RUN_SECONDS, Failed, airflow, api, last_words, say, timed, trigger, until
 from tests.checkout import CHECKOUT
 from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
-from tidelake.demo.airflow import Airflow, is_free
+from tidelake.demo.airflow import Airflow
 from tidelake.demo.generate import Workload
 from tidelake.demo.play import FEEDS, compare, demo_lake, make_archives
 from tidelake.errors import TidelakeError
@@ -30,16 +27,8 @@ from tidelake.lake.opened import Lake
 from tidelake.query.status import Status, feed_status
 from tidelake.tso import format_hour
 
-FEED = "bazaar-open"
-DAG = f"tidelake_{FEED}"
 TASKS = ("land", "decode", "order", "validate", "compact", "complete")
 HOURS = 3
-DAG_SECONDS, RUN_SECONDS = 120, 900
-PORTS = range(18080, 18180)
-
-
-class Failed(Exception):
-    """What is not as it must be."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,14 +51,14 @@ def everything(folder: Path, rows: int) -> None:
         with timed("archives"):
             workload = make_archives(HOURS, rows)
         hours = workload.hours[:HOURS]
-        with airflow(folder) as running:
+        with airflow(folder, QUICK_SPARK) as running:
             with timed("backfill of three hours"):
                 backfill(running, hours[0], hours[-1])
                 wait(running, runs=HOURS)
             with timed("comparing with the truth"):
                 before = check(workload, hours)
         (folder / "airflow" / "airflow.db").unlink()
-        with airflow(folder) as running:
+        with airflow(folder, QUICK_SPARK) as running:
             with timed("the last hour again, without Airflow's memory"):
                 trigger(running, hours[-1])
                 wait(running, runs=1)
@@ -80,33 +69,10 @@ def everything(folder: Path, rows: int) -> None:
         say("nothing changed")
 
 
-@contextmanager
-def airflow(folder: Path) -> Iterator[Airflow]:
-    """Airflow with its DAG unpaused, where everybody is an administrator."""
-    port = next(port for port in PORTS if is_free(port))
-    settings = QUICK_SPARK | {
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody edits a DAG meanwhile
-        "TIDELAKE_SPARK_SERVER": str(folder / "spark"),
-    }
-    started = time.monotonic()
-    with Airflow(folder / "airflow", CHECKOUT, port, settings) as running:
-        until(running, lambda: DAG in {d["dag_id"] for d in api(running, "GET", "/dags")["dags"]}, DAG_SECONDS, "the DAG")
-        api(running, "PATCH", f"/dags/{DAG}", {"is_paused": False})
-        say(f"Airflow started: {time.monotonic() - started:.1f} s")
-        yield running
-        ending = time.monotonic()
-    say(f"Airflow stopped: {time.monotonic() - ending:.1f} s")
-
-
 def backfill(running: Airflow, first: datetime, last: datetime) -> None:
     """As the README says."""
     dates = ["--from-date", format_hour(first), "--to-date", format_hour(last)]
     running.run("backfill", "create", "--dag-id", DAG, *dates, "--max-active-runs", "1")
-
-
-def trigger(running: Airflow, hour: datetime) -> None:
-    api(running, "POST", f"/dags/{DAG}/dagRuns", {"logical_date": None, "conf": {"hour": format_hour(hour)}})
 
 
 def wait(running: Airflow, runs: int) -> None:
@@ -135,12 +101,6 @@ def tell_tasks(running: Airflow, run: dict[str, Any]) -> None:
     say(f"  {hour} {run['run_type']}: " + ", ".join(f"{stage} {seconds[stage]:.1f} s" for stage in TASKS))
 
 
-def last_words(home: Path) -> str:
-    """The end of the task log that was written last."""
-    logs = sorted(home.glob("logs/dag_id=*/**/*.log"), key=lambda path: path.stat().st_mtime)
-    return logs[-1].read_text(errors="replace")[-3000:] if logs else "no task wrote a log"
-
-
 def check(workload: Workload, hours: Sequence[datetime]) -> Status:
     """The feed's status. Raises Failed unless there is a cut for each hour and every table equals the truth at those of these hours."""
     with Lake.of(load_feed(CHECKOUT / "schemas", FEED)) as lake:
@@ -154,38 +114,6 @@ def check(workload: Workload, hours: Sequence[datetime]) -> Status:
                 raise Failed(f"tables differ from the truth at {format_hour(hour)}: {wrong}")
             say(f"  {format_hour(hour)}: all {len(found)} tables equal the truth")
     return status
-
-
-def until(running: Airflow, is_done: Callable[[], bool], seconds: float, what: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not is_done():
-        running.check()
-        if time.monotonic() > deadline:
-            raise Failed(f"no {what} within {seconds:.0f} s; {last_words(running.home)}")
-        time.sleep(0.5)
-
-
-def api(running: Airflow, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-    """Airflow's REST API."""
-    with urllib.request.urlopen(f"{running.url}/auth/token", timeout=60) as answer:
-        token = json.load(answer)["access_token"]
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
-    data = json.dumps(body).encode() if body is not None else None
-    request = urllib.request.Request(f"{running.url}/api/v2{path}", data, headers, method=method)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
-
-
-@contextmanager
-def timed(what: str) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    say(f"{what}: {time.monotonic() - started:.1f} s")
-
-
-def say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.airflow.backfill import DAG, DAG_SECONDS, FEED, RUN_SECONDS, Failed, airflow, api, last_words, say, timed, trigger, until
+from tests.airflow.running import DAG, DAG_SECONDS, FEED, RUN_SECONDS, Failed, airflow, api, last_words, say, timed, trigger, until
 from tests.checkout import CHECKOUT
+from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
 from tidelake.config.lake_paths import certificate_key
 from tidelake.demo.airflow import Airflow
@@ -51,7 +52,7 @@ def everything(folder: Path, *, stay: bool) -> None:
     hour = make_archives(1, 200).hours[0]
     message = spoil(hour)
     say(f"spoilt {message}")
-    with airflow(folder) as running:
+    with airflow(folder, QUICK_SPARK) as running:
         trigger(running, hour)
         until(running, lambda: reached(running, "awaiting_input"), RUN_SECONDS, "question")
         (asked,) = api(running, "GET", f"/dags/{DAG}/dagRuns/~/hitlDetails")["hitl_details"]

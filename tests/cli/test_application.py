@@ -37,6 +37,12 @@ def test_help_and_version_import_nothing_heavy(command: str) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_the_command_line_looks_for_garbage_seldom() -> None:
+    code = "import atexit, gc; atexit.register(lambda: print(gc.get_threshold()[0])); from tidelake.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"tidelake {__version__}", "10000"]
+
+
 @pytest.mark.parametrize("module", ["query.status", "query.asof", "query.changes", "maintenance.maintain"])
 def test_what_starts_no_spark_imports_neither_it_nor_the_decoders(module: str) -> None:
     code = f"import sys, tidelake.{module}; print([m for m in ('pyspark', 'numba', 'great_expectations') if m in sys.modules])"

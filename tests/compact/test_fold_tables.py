@@ -159,6 +159,7 @@ def keys(lake: Lake, name: str) -> list[Any]:
     return found
 
 
+@pytest.mark.usefixtures("workers")
 def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "AT_ONCE", 2)  # of three tables
     everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
@@ -188,9 +189,9 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: 
 def test_a_job_folds_at_most_so_many_tables_and_the_results_are_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes, plain = list[int](), stage.fold_tables
 
-    def noted(spark: Any, catalog: Any, works: Sequence[FoldWork], told: Any) -> dict[str, Folded]:
+    def noted(workers: Any, catalog: Any, works: Sequence[FoldWork], told: Any) -> dict[str, Folded]:
         sizes.append(len(works))
-        return plain(spark, catalog, works, told)
+        return plain(workers, catalog, works, told)
 
     monkeypatch.setattr(stage, "AT_ONCE", 2)
     monkeypatch.setattr(stage, "fold_tables", noted)
@@ -207,13 +208,12 @@ def test_buckets_of_any_size_are_folded_in_passes_and_written_as_several_files(
 ) -> None:
     """In this process: what a worker does with more rows than it takes at once."""
     jobs: list[FoldJob] = []
-    plain = fold_tables.read_parts
 
-    def noted(spark: Any, reader: FoldReader) -> Any:
-        jobs.append(FoldJob(tables=reader.tables, parts=reader.parts))
-        return plain(spark, reader)
+    def noted(job: FoldJob) -> FoldReader:
+        jobs.append(job)
+        return FoldReader(job)
 
-    monkeypatch.setattr(fold_tables, "read_parts", noted)
+    monkeypatch.setattr(fold_tables, "FoldReader", noted)
     with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=2)}, policy=Policy(before_images="all")) as (made, lake):
         first(made, lake)
         publish(lake, made.add(lake, [*CHANGES, *resolved(30)]))
@@ -242,16 +242,15 @@ def test_tasks_share_a_bucket_by_ranges_of_its_keys(
 ) -> None:
     """If it has more rows than one pass takes. One unit is what is expected of all."""
     parts: list[Unit] = []
-    plain = fold_tables.read_parts
 
-    def noted(spark: Any, reader: FoldReader) -> Any:
-        parts.extend(unit for part in reader.parts for unit in part)
-        return plain(spark, reader)
+    def noted(job: FoldJob) -> FoldReader:
+        parts.extend(unit for part in job.parts for unit in part)
+        return FoldReader(job)
 
     with opened(tmp_path, SQL, tables={"d.k": TablePolicy(buckets=buckets)}, policy=Policy(before_images="all")) as (made, lake):
         first(made, lake)
         monkeypatch.setattr(survivors, "PASS_ROWS", rows)
-        monkeypatch.setattr(fold_tables, "read_parts", noted)
+        monkeypatch.setattr(fold_tables, "FoldReader", noted)
         _, _, proof = window(made, lake, CHANGES, 30)
         assert rows_of(lake, "d.k") == AFTER
         assert (len(parts), {u.keys is None for u in parts}) == (units, {units == 1})

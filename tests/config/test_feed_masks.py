@@ -11,8 +11,8 @@ from tests.cli.calls import call
 from tests.config.feed_texts import PLAIN, SECRET, loaded, refused
 from tidelake.config.feed import load_feed, unset_variables
 from tidelake.config.policy import KEY_BYTES
+from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.record import decoder_id
-from tidelake.decode.stage import decode_job
 from tidelake.wire.masks import mark, marks_of
 
 KEYED = '[policy]\nmask_key = "${PASSWORD}"\n'

@@ -10,9 +10,9 @@ from tests.cli import feeds
 from tidelake.config.feed import Feed, load_feed
 from tidelake.config.options import SinkOptions
 from tidelake.decode.known import known_tables
+from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.landed_source import DecodeJob, context_of
 from tidelake.decode.record import decoder_id
-from tidelake.decode.stage import decode_job
 from tidelake.history.event import SchemaColumn
 
 TABLE = """

@@ -17,9 +17,9 @@ from tests.protocols.claim_messages import LOCATION, STUB, envelope, row
 from tests.protocols.json_messages import open_message
 from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
+from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of, may_hold_statements
 from tidelake.decode.record import decoder_id
-from tidelake.decode.stage import decode_job
 from tidelake.protocols import decode, protocol_names
 from tidelake.spark.worker_secrets import NONE
 

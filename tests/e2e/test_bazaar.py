@@ -22,7 +22,7 @@ CASES = [  # all statements are in so many hours, and one more hour brings the e
 ]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize(("feed", "hours"), CASES)
 def test_every_table_equals_the_truth_at_every_hour(feed: str, hours: int, s3: FreshUri, tmp_path: Path) -> None:
     uri, at = s3("bazaar"), {"hours": hours, "ddl_span_hours": float(hours), "crashes": (20.1 * hours, 29.85 * hours)}

@@ -18,10 +18,10 @@ from tests.quick_spark import QUICK_SPARK
 
 PLACES = {
     "land, before the manifest": ("tidelake.land.hour:record", 1),
-    "decode, after the events were written": ("tidelake.decode.stage:record_of", 1),
+    "decode, after the events were written": ("tidelake.decode.landed_hour:record_of", 1),
     "order, with files written and some staged": ("tidelake.order.arrow.staged_by_workers:stage_files", 3),
     "validate, before the verdict": ("tidelake.validate.stage:judge_measures", 1),
-    "compact, before workers fold": ("tidelake.compact.fold_tables:read_parts", 1),
+    "compact, before workers fold": ("tidelake.compact.fold_tables:FoldReader", 1),
     "compact, with files written and some staged": ("tidelake.compact.fold_tables:stage_files", 3),
     "compact, before the intent": ("tidelake.publish.stage:declare", 1),
     "publish, right after the intent": ("tidelake.publish.stage:carry_out", 1),

@@ -15,7 +15,9 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 from tidelake import cli
+from tidelake.lake import opened
 from tidelake.run import kept_session
+from tidelake.spark import run_parts
 
 _REST = ("environment", "sql?details=true&planDescription=true&length=1000", "jobs", "stages?details=true", "allexecutors")
 _PAGES = ("environment", "SQL", "connect", "jobs", "stages", "storage", "executors")
@@ -23,7 +25,8 @@ _DETAILS = re.compile(r"/(?:SQL/execution|connect/session|jobs/job|stages/stage)
 
 
 def main(port: int, out: Path, commands: list[list[str]]) -> int:
-    """The exit code of the last command."""
+    """The exit code of the last command. However little there is to do, Spark does it."""
+    run_parts.SMALL_BYTES, opened.BRIEF_BYTES = -1, 0
     if os.environ.get("TIDELAKE_SPARK_SERVER"):
         return _watched(port, out, commands)
     with kept_session("tidelake watched", brief=True):

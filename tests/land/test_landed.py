@@ -18,8 +18,8 @@ from tests.land.live import live_feed, produce
 from tests.land.live import messages as live_messages
 from tests.protocols.claim_messages import row
 from tidelake.config.feed import Feed
+from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.landed_source import LandedReader
-from tidelake.decode.stage import decode_job
 from tidelake.errors import Coordinates, OrderError
 from tidelake.land import land_hour
 from tidelake.land.comparison import compare_hour

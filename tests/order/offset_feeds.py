@@ -24,9 +24,9 @@ from tests.protocols.untyped_messages import debezium, maxwell, maxwell_ddl, max
 from tidelake.config.feed import Watermark
 from tidelake.config.policy import Policy
 from tidelake.config.source import Source
+from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.landed_source import context_of
 from tidelake.decode.positions import origins, placed
-from tidelake.decode.stage import decode_job
 from tidelake.history.event import MESSAGE
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake

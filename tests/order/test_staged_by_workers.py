@@ -158,6 +158,7 @@ def staged_by(lake: Lake, hour: str, table: str = "k") -> tuple[Staged, list[dic
     return staged, rows, places
 
 
+@pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -> None:
     with opened(tmp_path, columns=MASKED, time_zone="America/New_York") as (feed, lake):
@@ -199,7 +200,7 @@ def written_again(lake: Lake, job: OrderJob, number: int) -> list[pa.Table]:
 @pytest.mark.parametrize("name", ["k", "bag"])
 def test_a_large_bucket_is_worked_in_portions_with_the_same_changes(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jobs, run = list[OrderJob](), staged_by_workers._run
-    monkeypatch.setattr(staged_by_workers, "_run", lambda spark, job: (jobs.append(job), run(spark, job))[1])
+    monkeypatch.setattr(staged_by_workers, "_run", lambda workers, job: (jobs.append(job), run(workers, job))[1])
     with opened(tmp_path) as (feed, lake):
         one = [row(0, "insert", ts(n % 3), ALL, image((n, "r"), n, False)) for n in range(60)]  # large transactions
         sent = [*one, *one[:40], *messages(5)] if name == "k" else sent_again(random.Random(5))
@@ -252,10 +253,10 @@ def sent_again(chance: random.Random) -> list[Message]:
 
 
 @pytest.mark.parametrize(("seed", "share"), [(1, 250_000), (2, 250_000), (1, 1), (2, 1)])
-def test_tables_without_key_are_multisets(seed: int, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_without_key_are_multisets(seed: int, share: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str) -> None:
     monkeypatch.setattr(table_jobs, "_SHARE", share)
     with opened(tmp_path) as (feed, lake):
-        many = tasks(lake.spark)
+        many = tasks(lake.spark) if workers == "Spark" else 1
         hour = feed.add(lake, sent := sent_again(random.Random(seed)))
         staged, rows, places = staged_by(lake, hour, table="bag")
     assert max(len(files) for files in places.values()) == (many if share == 1 else 1)

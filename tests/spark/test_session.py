@@ -1,12 +1,17 @@
-"""Sessions of one application, one for each lake."""
+"""Sessions of one application, one for each lake; where a session's application is."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import gettempdir
 
 import pytest
 
 from tests.lake import lakes
+from tidelake.config.policy import Policy
+from tidelake.spark import session
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -22,3 +27,34 @@ def test_a_session_begins_beside_one_that_made_a_frame_of_rows(tmp_path: Path) -
             assert second.createDataFrame([(1,), (2,)], "a int").count() == 2
             with spark_session(settings, "third") as third:
                 assert third.createDataFrame([(1,), (2,), (3,)], "a int").count() == 3
+
+
+@pytest.mark.parametrize(
+    ("brief", "up", "remote"),
+    [(True, False, None), (True, True, "sc://shared"), (False, False, "sc://shared"), (False, True, "sc://shared")],
+)
+def test_a_stage_with_little_work_starts_no_server_for_others(
+    brief: bool, up: bool, remote: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, settings = tmp_path / "spark", lake_settings(lakes.feed(tmp_path, policy=Policy(mask_key="a key of more than 16 bytes")))
+
+    @contextmanager
+    def shared(folder: Path) -> Iterator[str]:
+        folder.mkdir()
+        yield "sc://shared"
+
+    monkeypatch.setenv("TIDELAKE_SPARK_SERVER", str(server))
+    monkeypatch.setattr(session, "runs", lambda folder: up)
+    monkeypatch.setattr(session, "shared_server", shared)
+    with session._remote(brief) as found, session._handed_over(settings, found) as place:
+        assert found == remote  # and its workers find secrets there
+        assert Path(place.removeprefix("file:")).parent == (server if remote else Path(gettempdir()).resolve()), (
+            "where its workers find secrets"
+        )
+
+
+def test_a_server_that_is_named_takes_little_work_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIDELAKE_SPARK_SERVER", raising=False)
+    monkeypatch.setenv("TIDELAKE_SPARK_REMOTE", "sc://cluster")
+    with session._remote(brief=True) as found:
+        assert found == "sc://cluster"

@@ -24,7 +24,7 @@ def spark(tasks: int) -> Any:
 
 @given(st.dictionaries(st.text("abcdef", min_size=1), st.integers(0, 80 * MIB), max_size=40), st.integers(1, 9))
 def test_every_object_has_one_task_and_tasks_are_even(sizes: dict[str, int], tasks: int) -> None:
-    parts = in_parts(spark(tasks), sizes)
+    parts = in_parts(tasks, sizes)
     assert sorted(k for p in parts for k in p) == sorted(sizes)
     assert all(parts)
     held, largest = [sum(sizes[k] for k in p) for p in parts], max(sizes.values(), default=0)
@@ -34,9 +34,9 @@ def test_every_object_has_one_task_and_tasks_are_even(sizes: dict[str, int], tas
 
 def test_as_many_tasks_as_run_at_once_or_as_keep_each_small() -> None:
     small = {f"{n:03}": MIB for n in range(100)}
-    assert [len(in_parts(spark(n), small)) for n in (1, 4, 200)] == [2, 4, 100]
-    assert in_parts(spark(4), {"a": 1}) == [["a"]]
-    assert in_parts(spark(4), {}) == []
+    assert [len(in_parts(n, small)) for n in (1, 4, 200)] == [2, 4, 100]
+    assert in_parts(4, {"a": 1}) == [["a"]]
+    assert in_parts(4, {}) == []
 
 
 def test_files_are_split_for_all_tasks_but_not_below_what_a_task_costs() -> None:

@@ -35,7 +35,8 @@ from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.rows_reader import OrderJob
 from tidelake.spark import worker_secrets
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
-from tidelake.spark.part_reader import PartTask, read_parts
+from tidelake.spark.part_reader import PartTask
+from tidelake.spark.run_parts import SparkWorkers
 from tidelake.spark.session import spark_session
 from tidelake.spark.worker_secrets import Handed, Secrets, handed, handed_over, of_environment, read, take_s3
 from tidelake.wire.masks import mark
@@ -192,15 +193,16 @@ def test_an_application_that_would_write_down_the_catalog_s_secrets_is_refused(
 def _ask_all(spark: SparkSession) -> None:
     """Whatever the stages ask of Spark that workers need secrets for."""
     job = DecodeJob(lake_uri="s3://b/lake", feed="shop", objects=[], protocol="open", options=SinkOptions())
-    events = read_parts(spark, LandedReader(job, place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]])))
+    workers = SparkWorkers(spark)
+    events = workers.rows(LandedReader(job, place("s3://b/lake/events", pa.schema([]), "2026-01-05T10", [["x"]])))
     order = OrderJob(
         events="s3://b/lake/events", parts=[["x"]], after_ts=0, until_ts=1, tables=[], tasks=[[0]], again=[], aside=[], steps=[]
     )
-    found = [events.collect(), read_parts(spark, FoldReader(FoldJob(tables={}, parts=[]))).collect(), staged_by_workers._run(spark, order)]
+    found = [events, workers.rows(FoldReader(FoldJob(tables={}, parts=[]))), staged_by_workers._run(workers, order)]
     assert found == [[], [], ({}, {})]
     rules = DeleteRules(after_ts=0, until_ts=1, applied_at_ms=None, resolved_at_ms=1, born=())
     deletes = DeletesJob(events="s3://b/lake/events", parts=[], again=[], rules=rules, store="s3://b/lake", folder="runs/", tasks=1)
-    assert place_deletes(spark, deletes) == []
+    assert place_deletes(workers, deletes) == []
 
 
 def test_functions_take_secrets_along_only_in_a_driver_of_this_process() -> None:

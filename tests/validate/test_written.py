@@ -33,7 +33,7 @@ def test_changes_null_keys_and_bounds_are_counted_the_same_both_ways(tmp_path: P
         assert staged is not None
         (life,) = staged.changelogs
         wanted = {"INSERT": 2, "UPDATE_BEFORE": 1, "UPDATE_AFTER": 1, "DELETE": 1, "null_keys": 1, "first_ts": 20, "last_ts": 24}
-        assert written(lake.spark, lake.catalog, staged) == {life: wanted}
+        assert written(lambda: lake.spark, lake.catalog, staged) == {life: wanted}
         staged.counts[life] = TableCounts(changes=module.AT_HAND + 1)
         monkeypatch.setattr(module, "_here", None)
-        assert written(lake.spark, lake.catalog, staged) == {life: wanted}
+        assert written(lambda: lake.spark, lake.catalog, staged) == {life: wanted}

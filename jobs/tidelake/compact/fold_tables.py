@@ -1,4 +1,4 @@
-"""Folds all tables of a window in one Spark job of workers, and commits their files."""
+"""Folds all tables of a window in one job of workers, and commits their files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_plan import FoldPlan, plan
@@ -18,12 +18,8 @@ from tidelake.lake.columns.image_findings import EXAMPLES
 from tidelake.lake.cut import ImageCounts
 from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.lake.folding.images import images_without_key
-from tidelake.spark.part_reader import read_parts
+from tidelake.spark.run_parts import WorkersFor
 from tidelake.spark.spread import THREADS, in_parts
-from tidelake.spark.worker_errors import errors_of_workers
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(slots=True)
@@ -55,12 +51,12 @@ class _Found:
 
 
 def fold_tables(
-    spark: SparkSession, catalog: LakeCatalog, works: Sequence[FoldWork], folded: Callable[[str, Folded], None]
+    workers: WorkersFor, catalog: LakeCatalog, works: Sequence[FoldWork], folded: Callable[[str, Folded], None]
 ) -> dict[str, Folded]:
     """Fold each table on its branch. Return those that changed, by incarnation.
 
     Args:
-        spark: The session.
+        workers: Read and write the tables' files.
         catalog: The lake's catalog.
         works: Tables to fold.
         folded: Called with each table's name and result.
@@ -78,22 +74,23 @@ def fold_tables(
 
     with ThreadPoolExecutor(THREADS) as pool:
         plans = list(pool.map(plan, works, range(len(works))))
-        found = _run(spark, {n: p for n, p in enumerate(plans) if isinstance(p, FoldPlan)})
+        found = _run(workers, {n: p for n, p in enumerate(plans) if isinstance(p, FoldPlan)})
         results = list(pool.map(finished, plans, works, (found.get(n, _Found()) for n in range(len(works)))))
     return {w.fold.incarnation.id: r for w, r in zip(works, results, strict=True) if r is not None}
 
 
-def _run(spark: SparkSession, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
+def _run(workers: WorkersFor, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
     """Run the workers for all plans in one job. Raises QualityError (KEY_NOT_UNIQUE); then no file is left."""
     units = {f"{n:06} {k:06}": unit for n, p in plans.items() for k, unit in enumerate(p.units)}
     found = {n: _Found() for n in plans}
     if not units:
         return found
-    parts = in_parts(spark, {key: size for key, (size, _) in units.items()})
+    sizes = {key: size for key, (size, _) in units.items()}
+    folding = workers(sizes.values())
+    parts = in_parts(folding.tasks, sizes)
     job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=[[units[key][1] for key in part] for part in parts])
-    with errors_of_workers():
-        for row in read_parts(spark, FoldReader(job)).collect():
-            found[row["table"]].add(row, bucketed=plans[row["table"]].job.bucketed)
+    for row in folding.rows(FoldReader(job)):
+        found[row["table"]].add(row, bucketed=plans[row["table"]].job.bucketed)
     for n, f in found.items():
         if f.duplicate_keys:
             for k, of_table in found.items():

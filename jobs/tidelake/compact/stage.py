@@ -41,7 +41,6 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
         QualityError: KEY_NOT_UNIQUE.
     """
     needed = frozenset(places(newest)) if newest else frozenset()
-    spark = lake.spark
 
     def work(i: Incarnation) -> FoldWork:
         return _work(lake, staged, i, _since(lake, newest, staged, i), needed)
@@ -49,7 +48,7 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
     tables, results = list(staged.cut.catalog.alive()), dict[str, Folded]()
     with ThreadPoolExecutor(THREADS) as pool:
         for begin in range(0, len(tables), AT_ONCE):
-            results |= fold_tables(spark, lake.catalog, list(pool.map(work, tables[begin : begin + AT_ONCE])), _log)
+            results |= fold_tables(lake.workers, lake.catalog, list(pool.map(work, tables[begin : begin + AT_ONCE])), _log)
     return results
 
 

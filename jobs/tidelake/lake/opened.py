@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ from tidelake.spark.lake_settings import LakeSettings, lake_settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tidelake.spark.run_parts import Workers
+
 BRIEF_BYTES = 16 << 20  # of messages; below it, Spark spends more time compiling queries than running them
 
 
@@ -33,6 +35,7 @@ class Lake:
         settings: Settings of the catalog and of Spark.
         catalog: The Iceberg catalog.
         landed_bytes: Bytes of the hours landed here before Spark started. A small number selects an application tuned for little data.
+        brief: Select such an application in any case.
     """
 
     feed: Feed
@@ -40,6 +43,7 @@ class Lake:
     settings: LakeSettings
     catalog: LakeCatalog
     landed_bytes: int = 0
+    brief: bool = False
     _settled: bool = field(default=False, repr=False)
     _spark: SparkSession | None = field(default=None, repr=False)
     _session: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -69,9 +73,18 @@ class Lake:
             from tidelake.spark.session import spark_session
 
             logging.getLogger("tidelake.spark").info("starting")
-            brief = 0 < self.landed_bytes <= BRIEF_BYTES
+            brief = self.brief or 0 < self.landed_bytes <= BRIEF_BYTES
             self._spark = self._session.enter_context(spark_session(self.settings, f"tidelake {self.feed.name}", brief=brief))
         return self._spark
+
+    def workers(self, sizes: Iterable[int]) -> Workers:
+        """Return what reads files of these sizes, in bytes: this process if they are small and no JVM runs yet, else Spark's workers."""
+        from tidelake.spark.run_parts import SparkWorkers, ThisProcess, is_small
+        from tidelake.spark.session import is_up
+
+        if self._spark is None and not is_up() and is_small(sizes):
+            return ThisProcess(self.settings.worker)
+        return SparkWorkers(self.spark)
 
     @contextmanager
     def hold(self, work: str, *, anyhow: bool = False) -> Iterator[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,13 +22,9 @@ from tidelake.order.event_keys import event_keys
 from tidelake.order.observed_source import OBSERVED, PLACES, ObservedJob, ObservedReader, merged
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
-from tidelake.spark.part_reader import read_parts
+from tidelake.spark.run_parts import Workers, WorkersFor
 from tidelake.spark.spread import in_parts
 from tidelake.spark.sql_text import literal
-from tidelake.spark.worker_errors import errors_of_workers
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 _OBSERVED = ("database", "table", "row_schema", "before_schema", "rows", "first_ts", "last_ts")
 
@@ -136,11 +132,11 @@ class WindowRows:
         return self.groups_of((n.database, n.table) for n in names)
 
 
-def look(spark: SparkSession, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
+def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
     """Read the row events of the hours to scan and return what they are.
 
     Args:
-        spark: The session.
+        workers: Read the events' files.
         events: The events table.
         window: The window.
         done: The progress of the feed.
@@ -154,9 +150,11 @@ def look(spark: SparkSession, events: LakeTable, window: Window, done: WindowPro
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
     a, m = window.applied_ts, window.resolved_ts
+    files = event_keys(events, done.scan)
+    reading = workers(files.values())
     job = ObservedJob(
         events=events.table.location(),
-        parts=in_parts(spark, event_keys(events, done.scan)),
+        parts=in_parts(reading.tasks, files),
         again=list(done.again),
         new=[*done.changed, *done.hours],
         applied_ts=a,
@@ -164,7 +162,7 @@ def look(spark: SparkSession, events: LakeTable, window: Window, done: WindowPro
         seeded_ts=seeded_ts,
         by_offsets=feed.by_offsets,
     )
-    found = _groups(spark, job)
+    found = _groups(reading, job)
     _refuse(found)
     places = ("window", "seeded", "late", "waiting", "undated")
     inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
@@ -199,12 +197,10 @@ def _partitions(found: list[dict[str, Any]]) -> TablePlaces:
     return {name: frozenset(where) for name, where in out.items()}
 
 
-def _groups(spark: SparkSession, job: ObservedJob) -> list[dict[str, Any]]:
+def _groups(workers: Workers, job: ObservedJob) -> list[dict[str, Any]]:
     if not job.parts:
         return []
-    with errors_of_workers():
-        rows = [r.asDict() for r in read_parts(spark, ObservedReader(job)).collect()]
-    groups = merged([pa.Table.from_pylist(rows, schema=OBSERVED)]).to_pylist()
+    groups = merged([pa.Table.from_pylist(workers.rows(ObservedReader(job)), schema=OBSERVED)]).to_pylist()
     return [r | {"place": PLACES[r["place"]]} for r in groups]
 
 

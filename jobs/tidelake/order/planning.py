@@ -17,18 +17,17 @@ from tidelake.history.window import LedgerEntry, Statement, Window, compile_wind
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import Base, base_of, lineage
+from tidelake.lake.cuts import Base, lineage
 from tidelake.lake.events import control_rows, ensure_events
 from tidelake.lake.namespaces import refuse_taken, take
 from tidelake.lake.opened import Lake
-from tidelake.lake.staged import Target
-from tidelake.lake.turns import is_published
 from tidelake.order.clocks import is_ahead
 from tidelake.order.incomplete import Lack, decided, of_holes
 from tidelake.order.observed_tables import WindowRows, look
 from tidelake.order.offset_rules import mixed, placed_statements
-from tidelake.order.progress import WindowProgress, not_after_seed, progress, published_ahead, stands_still, why_published
+from tidelake.order.progress import WindowProgress, not_after_seed, progress, published_ahead, stands_still
 from tidelake.order.schema_mismatches import Aside, put_aside
+from tidelake.order.window_base import WindowBase
 from tidelake.spark.spread import split_bytes
 
 if TYPE_CHECKING:
@@ -82,26 +81,19 @@ class PlannedWindow:
         return self.aside.seen
 
 
-def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
-    """Plan the window that ends with the target's hour. A redo reaches at least as far as the newest cut.
+def plan_window(lake: Lake, begins: WindowBase, fence: int) -> PlannedWindow:
+    """Plan a window that is not published.
 
     Args:
         lake: The feed's lake.
-        target: The hour, and what is redone.
+        begins: What the window continues, and its last hour.
         fence: Number of the lease that this run holds. It separates its branch from those of other attempts.
-
-    Returns:
-        The window, or why there is nothing to do.
 
     Raises:
         OrderError: What `progress` raises, WENT_BACK, STANDS_STILL, UNDECIDED, what `put_aside` and what a statement raises.
         ConfigError, OwnershipError: What `namespaces.take` raises, before anything is staged.
     """
-    feed, base = lake.feed, base_of(lake.catalog, lake.store, lake.feed.name, target.redo_from)
-    cut, redone = base.cut, base.newest if base.parent_seq is not None else None
-    hour = max(target.hour, redone.hour) if redone else target.hour
-    if is_published(feed, lake.catalog, lake.store, cut, hour) and cut is not None:
-        return why_published(lake.catalog, feed, cut, hour)
+    feed, base, hour, cut = lake.feed, begins.base, begins.hour, begins.base.cut
     known = opening(feed, cut)
     refuse_taken(lake.catalog, feed, known)
     events = ensure_events(lake.catalog, feed)
@@ -111,7 +103,7 @@ def plan_window(lake: Lake, target: Target, fence: int) -> PlannedWindow | str:
         if window.resolved_ts == window.applied_ts:
             raise stands_still(feed, done, window.applied_ts)
         accepted, lacks = decided(feed, lake.store, events, done, window)
-    seen = look(lake.spark, events, window, done, feed, cut.seeded_ts if cut else 0)
+    seen = look(lake.workers, events, window, done, feed, cut.seeded_ts if cut else 0)
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen)

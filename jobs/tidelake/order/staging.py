@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import placed_deletes
@@ -26,9 +25,6 @@ from tidelake.order.offset_rules import refuse_keys_in_two_partitions
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.replay_epochs import steps_back
 from tidelake.order.table_rows import TableRows, sent_names
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
@@ -66,12 +62,12 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
     todo = [t for t in (_table(plan, seen, i) for i in plan.tables.incarnations) if t is not None]
     folder = placed_deletes(lake.feed.name, plan.base.seq) if by_checkpoints and seen.undated else None
     try:
-        staged = stage_by_workers(lake.spark, _ordering(plan, todo, folder), [(t, seen.rows_of(t.names)) for t in todo])
+        staged = stage_by_workers(lake.workers, _ordering(plan, todo, folder), [(t, seen.rows_of(t.names)) for t in todo])
     finally:
         for o in list(lake.store.objects(folder)) if folder else ():
             lake.store.delete(o.key)
     for table, advance, counts in staged:
-        _told(plan, lake.spark, table, advance, counts)
+        _told(plan, table, advance, counts)
     return {t.incarnation.id: a for t, a, _ in staged if a is not None}, {t.incarnation.id: c for t, _, c in staged}
 
 
@@ -101,9 +97,9 @@ def _ordering(plan: PlannedWindow, todo: Sequence[TableRows], deletes: str | Non
     )
 
 
-def _told(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance | None, counts: TableCounts) -> None:
+def _told(plan: PlannedWindow, table: TableRows, advance: Advance | None, counts: TableCounts) -> None:
     if advance is not None and table.incarnation.key and plan.lake.feed.watermark.one_partition_per == "key":
-        _check_keys(plan, spark, table, advance)
+        _check_keys(plan, table, advance)
     log.info(f"{table.incarnation.name}: {', '.join(_said(table.incarnation, counts))}")
 
 
@@ -116,12 +112,12 @@ def _said(i: Incarnation, counts: TableCounts) -> list[str]:
     return [plural(counts.changes, "change"), *told, *(["types taken from messages"] if i.guessed else [])]
 
 
-def _check_keys(plan: PlannedWindow, spark: SparkSession, table: TableRows, advance: Advance) -> None:
+def _check_keys(plan: PlannedWindow, table: TableRows, advance: Advance) -> None:
     """Check that all changes of a key come from one partition of an hour."""
     columns = plan.lake.catalog.load(advance.identifier).columns(advance.to)
     key = [physical(columns, k)[0].name for k in table.incarnation.key]
     inside = f"_commit_ts > {plan.window.applied_ts} AND _commit_ts <= {plan.window.resolved_ts}"
-    changes = spark.table(sql_name(advance.identifier, advance.branch)).where(inside)
+    changes = plan.lake.spark.table(sql_name(advance.identifier, advance.branch)).where(inside)
     refuse_keys_in_two_partitions(changes, key, table.incarnation.name)
 
 

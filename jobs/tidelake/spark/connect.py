@@ -50,6 +50,11 @@ def shared_server(folder: Path) -> Iterator[str]:
         (folder / "used").touch()
 
 
+def runs(folder: Path) -> bool:
+    """Return whether the server of this folder answers. It may end soon: `shared_server` keeps it."""
+    return _running(folder) is not None
+
+
 def _beat(used: Path, stop: threading.Event) -> None:
     while not stop.wait(_BEAT):
         used.touch()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from tidelake.errors import ConfigError
 from tidelake.spark.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
-from tidelake.spark.connect import shared_server
+from tidelake.spark.connect import runs, shared_server
 from tidelake.spark.lake_settings import LakeSettings
 from tidelake.spark.worker_secrets import elsewhere, handed_over, keep_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
 _kept: list[SparkSession] = []
 
 
@@ -28,12 +29,13 @@ def spark_session(lake: LakeSettings, name: str, *, brief: bool = False) -> Iter
     Args:
         lake: Settings of the lake's catalog.
         name: Name of the application.
-        brief: Tune an application started here for little data.
+        brief: Tune an application started here for little data. Start it here even if the stages of this host share a server, unless
+            the server runs: one stage alone needs no server.
 
     Raises:
         ConfigError: SECRETS where Spark's event log would hold secrets of the catalog.
     """
-    with _remote() as remote, _handed_over(lake) as place:
+    with _remote(brief) as remote, _handed_over(lake, remote) as place:
         spark = _connect(remote) if remote else _kept[-1].newSession() if _kept else _start(name, brief)  # one session per lake
         try:
             _refuse_to_be_written_down(spark, lake)
@@ -53,12 +55,12 @@ def _set_up(spark: SparkSession, lake: LakeSettings, place: str) -> None:
         spark.conf.unset(key)
 
 
-def _handed_over(lake: LakeSettings) -> AbstractContextManager[str]:
+def _handed_over(lake: LakeSettings, remote: str | None) -> AbstractContextManager[str]:
     """Yield the location of the secrets that workers need and a plan must not contain."""
     folder = os.environ.get("TIDELAKE_SPARK_SERVER")
-    if not folder and os.environ.get("TIDELAKE_SPARK_REMOTE"):
+    if remote and not folder:
         return nullcontext(elsewhere(lake.worker.mask_key))
-    return handed_over(lake.worker, Path(folder) if folder else None)
+    return handed_over(lake.worker, Path(folder) if remote and folder else None)
 
 
 def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
@@ -76,11 +78,14 @@ def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
 
 
 @contextmanager
-def _remote() -> Iterator[str | None]:
+def _remote(brief: bool) -> Iterator[str | None]:
     """Yield the URL of a Spark Connect server, None to run Spark in this process."""
     folder = os.environ.get("TIDELAKE_SPARK_SERVER")
     if not folder:
         yield os.environ.get("TIDELAKE_SPARK_REMOTE")
+        return
+    if brief and not runs(Path(folder)):
+        yield None
         return
     with shared_server(Path(folder)) as remote:
         yield remote
@@ -101,12 +106,17 @@ def keep(name: str, *, brief: bool = False) -> Iterator[None]:
         _kept.pop().stop()
 
 
+def is_up() -> bool:
+    """Return whether a JVM is there before a session is asked for: in a block of `keep`, and where spark-submit runs this process."""
+    return bool(_kept) or _SUBMITTED in os.environ
+
+
 def _start(name: str, brief: bool = False, java: str | None = None) -> SparkSession:
     from pyspark.sql import SparkSession
 
     logging.getLogger("py4j").setLevel(logging.ERROR)
     builder = SparkSession.builder.appName(name).config("spark.sql.extensions", EXTENSIONS)
-    if "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit started the JVM and sets master, memory and jars
+    if _SUBMITTED in os.environ:  # spark-submit started the JVM and sets master, memory and jars
         return builder.getOrCreate()
     prepare_environment()
     for key, value in static_settings(brief=brief, java=java).items():

@@ -22,9 +22,9 @@ def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
     return rows.repartitionById(min(buckets, tasks(rows.sparkSession)), "_bucket")
 
 
-def in_parts(spark: SparkSession, sizes: Mapping[str, int]) -> list[list[str]]:
+def in_parts(tasks: int, sizes: Mapping[str, int]) -> list[list[str]]:
     """Distribute objects to tasks by their sizes in bytes. Small objects share a task, because starting one costs more than they do."""
-    many = max(min(tasks(spark), len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
+    many = max(min(tasks, len(sizes)), -(-sum(sizes.values()) // _TASK_BYTES))
     parts: list[tuple[int, int, list[str]]] = [(0, n, []) for n in range(many)]
     heapify(parts)
     for key in sorted(sizes, key=lambda k: (-sizes[k], k)):

@@ -31,7 +31,7 @@ from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.validate.quality.rule_rows import with_rows
 from tidelake.validate.quality.verdict import Verdict
-from tidelake.validate.written import KINDS, WrittenCounts, appended, written
+from tidelake.validate.written import AT_HAND, KINDS, WrittenCounts, appended, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,9 +51,9 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     _, staged = read_staged(lake, target)
     if staged is None:
         return None
-    spark = lake.spark
+    lake.brief = sum(c.changes for c in staged.counts.values()) <= AT_HAND
     tables = staged.cut.catalog.incarnations
-    found = written(spark, catalog, staged)
+    found = written(lambda: lake.spark, catalog, staged)
     broken = broken_rows(catalog, staged, found)
     measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged, broken.get(i))]
     checks = judge_measures([*_whole(staged), *measures])
@@ -61,7 +61,7 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: aggregates over no rows mean nothing
         log.info(f"{tables[i].name}: {len(rules)} expectations")
-        images = _images(appended(spark, staged.changelogs[i])).persist()
+        images = _images(appended(lake.spark, staged.changelogs[i])).persist()
         judged = judge_frame(images, rules)
         if any(not c.success for c in judged):
             judged = with_rows(images, rules, judged, index_columns(catalog.load(staged.changelogs[i].identifier), tables[i]))

@@ -5,7 +5,7 @@ Small changelogs are read without Spark, which would take longer to plan than to
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -34,8 +34,11 @@ def appended(spark: SparkSession, a: Advance) -> DataFrame:
     return reader.table(sql_name(a.identifier))
 
 
-def written(spark: SparkSession, catalog: LakeCatalog, staged: Staged) -> dict[str, WrittenCounts]:
-    """Return by incarnation a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`. Changelogs without new rows are left out."""
+def written(spark: Callable[[], SparkSession], catalog: LakeCatalog, staged: Staged) -> dict[str, WrittenCounts]:
+    """Return by incarnation a number for each of KINDS, `null_keys`, `first_ts` and `last_ts`. Changelogs without new rows are left out.
+
+    spark: returns the session, and may start it.
+    """
     changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
 
     def loaded(i: str) -> tuple[LakeTable, list[str]]:
@@ -58,13 +61,13 @@ def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> WrittenCounts:
     return {**{k: kinds.get(k, 0) for k in KINDS}, "null_keys": null_keys, "first_ts": bounds["min"], "last_ts": bounds["max"]}
 
 
-def _by_spark(spark: SparkSession, todo: Mapping[str, tuple[Advance, Sequence[str]]]) -> dict[str, WrittenCounts]:
+def _by_spark(spark: Callable[[], SparkSession], todo: Mapping[str, tuple[Advance, Sequence[str]]]) -> dict[str, WrittenCounts]:
     if not todo:
         return {}
     narrow = []
     for i, (a, keys) in todo.items():
         null_key = " OR ".join(f"{quote(k)} IS NULL" for k in keys) or "false"
-        rows = appended(spark, a)
+        rows = appended(spark(), a)
         narrow.append(rows.selectExpr(f"{literal(i)} AS incarnation", "_change_type", "_commit_ts", f"({null_key}) AS null_key"))
     grouped = reduce(lambda a, b: a.unionByName(b), narrow).groupBy("incarnation")
     found = grouped.agg(*_aggregates()).collect()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.row_hashes import row_hashes
@@ -27,13 +26,10 @@ from tidelake.order.arrow.event_groups import HOUR, any_of, event_groups
 from tidelake.order.arrow.placed_deletes import DeletesObject
 from tidelake.order.arrow.row_streams import read_streams, stream
 from tidelake.order.repeated_offsets import Again
-from tidelake.spark.part_reader import PartReader, read_parts
-from tidelake.spark.worker_errors import errors_of_workers
-from tidelake.spark.worker_secrets import Handed, Secrets, handed
+from tidelake.spark.part_reader import PartReader
+from tidelake.spark.run_parts import Workers
+from tidelake.spark.worker_secrets import Handed, Secrets
 from tidelake.spark.workers import worker
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # task: which one takes the partition; marks: rows of deletes.MARKS as a stream of Arrow's IPC
 _SENT = pa.schema([("task", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("marks", pa.binary())])
@@ -119,9 +115,7 @@ class Placer:
                     yield pa.RecordBatch.from_pylist([{"topic": topic, "partition": partition, "key": key}], schema=_FOUND)
 
 
-def place_deletes(spark: SparkSession, job: DeletesJob) -> list[DeletesObject]:
+def place_deletes(workers: Workers, job: DeletesJob) -> list[DeletesObject]:
     """Place the deletes of a window. Return the objects that hold their commit ts."""
-    marks = read_parts(spark, MarksReader(job)).repartitionById(job.tasks, "task")
-    with errors_of_workers():
-        found = marks.mapInArrow(Placer(job, handed(spark)), from_arrow_schema(_FOUND)).collect()
+    found = workers.exchanged(MarksReader(job), job.tasks, partial(Placer, job), _FOUND)
     return [DeletesObject(topic=r["topic"], partition=r["partition"], key=r["key"]) for r in found]

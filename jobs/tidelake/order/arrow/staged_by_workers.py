@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
 
 from tidelake.config.evidence import MOST_COLUMNS
 from tidelake.errors import OrderError
@@ -30,13 +30,8 @@ from tidelake.order.repeated_offsets import Again
 from tidelake.order.replay_epochs import Steps
 from tidelake.order.rows_aside import RowsAside
 from tidelake.order.table_rows import TableRows
-from tidelake.spark.part_reader import read_parts
-from tidelake.spark.spread import THREADS, in_parts, tasks
-from tidelake.spark.worker_errors import errors_of_workers
-from tidelake.spark.worker_secrets import handed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tidelake.spark.run_parts import Workers, WorkersFor
+from tidelake.spark.spread import THREADS, in_parts
 
 _ROW_BYTES = 256  # approximate size of an event, to balance tasks
 Sized = tuple[TableRows, int]  # (table, number of its row events)
@@ -76,8 +71,8 @@ class Ordering:
     deletes: str | None
 
 
-def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) -> list[StagedTable]:
-    """Stage the changelogs of these tables.
+def stage_by_workers(workers: WorkersFor, o: Ordering, todo: Sequence[Sized]) -> list[StagedTable]:
+    """Stage the changelogs of these tables. workers: read the events' files.
 
     Raises:
         OrderError: HANDLE_ONLY: partial rows of a table without a key cannot be identified; MASKED.
@@ -89,9 +84,10 @@ def stage_by_workers(spark: SparkSession, o: Ordering, todo: Sequence[Sized]) ->
     for table, _ in todo:
         table.clear_cells()  # refuses masks before anything is made
     events = event_keys(o.events, o.hours)
+    ordering = workers(events.values())
     with ThreadPoolExecutor(THREADS) as pool:
         opened = list(pool.map(lambda t: open_changelog(o.catalog, t[0], o.previous.get(t[0].incarnation.id), o.kept), todo))
-        files, outcomes = _run(spark, _job(spark, o, events, todo, [target for target, _ in opened]))
+        files, outcomes = _run(ordering, _job(ordering, o, events, todo, [target for target, _ in opened]))
         for n, (table, _) in enumerate(todo):
             if (partial := outcomes.get(n, TableOutcome()).counted.get("partial", 0)) and not table.incarnation.key:
                 _remove([(opened[k][0], found) for k, found in files.items()])
@@ -139,15 +135,15 @@ def _remove(written: Sequence[tuple[LakeTable, Sequence[WrittenFile]]]) -> None:
             store.delete(file.path)
 
 
-def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
-    described = [arrow_table(t, target, rows, tasks(spark)) for (t, rows), target in zip(tables, targets, strict=True)]
+def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
+    described = [arrow_table(t, target, rows, workers.tasks) for (t, rows), target in zip(tables, targets, strict=True)]
     shares = [t.buckets * t.shares for t in described]
     weights = {f"{n} {s}": rows * _ROW_BYTES // shares[n] for n, (_, rows) in enumerate(tables) for s in range(shares[n])}
     spread = [[0] * many for many in shares]
-    for task, groups in enumerate(in_parts(spark, weights)):
+    for task, groups in enumerate(in_parts(workers.tasks, weights)):
         for n, s in (map(int, g.split()) for g in groups):
             spread[n][s] = task
-    location, parts, deletes = o.events.table.location(), in_parts(spark, events), None
+    location, parts, deletes = o.events.table.location(), in_parts(workers.tasks, events), None
     if o.deletes is not None:
         job = DeletesJob(
             events=location,
@@ -156,9 +152,9 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
             rules=o.rules,
             store=o.lake_uri,
             folder=o.deletes,
-            tasks=tasks(spark),
+            tasks=workers.tasks,
         )
-        deletes = place_deletes(spark, job)
+        deletes = place_deletes(workers, job)
     return OrderJob(
         events=location,
         parts=parts,
@@ -174,17 +170,11 @@ def _job(spark: SparkSession, o: Ordering, events: Mapping[str, int], tables: Se
     )
 
 
-def _run(spark: SparkSession, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, TableOutcome]]:
+def _run(workers: Workers, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, TableOutcome]]:
     """Run the job. Return the files and the outcome of each table, by its number."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
     many = 1 + max(max(t) for t in job.tasks)
-    rows = read_parts(spark, RowsReader(job)).repartitionById(many, "task")
-    staged = rows.mapInArrow(Writer(job, handed(spark)), from_arrow_schema(STAGED))
     files, outcomes = dict[int, list[WrittenFile]](), dict[int, TableOutcome]()
-    with errors_of_workers():
-        found = staged.collect()
-    for r in found:
+    for r in workers.exchanged(RowsReader(job), many, partial(Writer, job), STAGED):
         if r["path"] is None:
             outcomes.setdefault(r["table"], TableOutcome()).add(TableOutcome.model_validate_json(r["outcome"]))
             continue
