@@ -1,6 +1,7 @@
 """The validate stage: checks the staged changelogs; a critical failure keeps compact from publishing.
 
-The rules of every table are counted for all tables together. The rules of expectations/ run on the table's new row images.
+The rules of every table are counted for all tables together, and unusual.py compares the numbers with earlier days. The rules of
+expectations/ run on the table's new row images.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.validate.quality.rule_rows import with_rows
 from tidelake.validate.quality.verdict import Verdict
+from tidelake.validate.unusual import unusual_measures
 from tidelake.validate.written import KINDS, WrittenCounts, appended, written
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     found = written(spark, catalog, staged)
     broken = broken_rows(catalog, staged, found)
     measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged, broken.get(i))]
-    checks = judge_measures([*_whole(staged), *measures])
+    checks = judge_measures([*_whole(staged), *measures, *unusual_measures(feed, lake.store, staged)])
     for i, rules in _own_rules(feed, staged).items():
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: aggregates over no rows mean nothing

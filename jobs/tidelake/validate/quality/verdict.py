@@ -53,7 +53,7 @@ class Verdict(BaseModel):
             return
         first = critical[0]
         more = f" (and {len(critical) - 1} more)" if len(critical) > 1 else ""
-        what = f"{first.table}{'.' + first.column if first.column else ''}: {first.rule}"
+        what = f"{first.table or 'the window'}{'.' + first.column if first.column else ''}: {first.rule}"
         example = first_row(first.result) if first.result else next(iter(first.examples), "")
         such_as = f", such as {example}" if example else ""
         remedy = first.remedy or f"correct the source or the rule ({first.origin})"
