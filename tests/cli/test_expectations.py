@@ -1,4 +1,4 @@
-"""`tidelake expectations suggest`: where files go, what is refused, and what goes to stdout."""
+"""`tidelake expectations suggest | export`: where files go, what is refused, and what goes to stdout."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.calls import Called, call
-from tests.cli.lakes import lake_of
+from tests.cli.lakes import TS, lake_of
 from tests.lake import lakes
 from tests.query.verify import everything
+from tidelake.config.lake_paths import certificate_key
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.identity import establish
@@ -107,3 +108,92 @@ def test_before_the_first_cut_there_are_no_rows_to_look_at(tmp_path: Path) -> No
         "error: NOT_PUBLISHED: feed shop: nothing is published yet, so there are no rows to look at; `tidelake run --feed shop` "
         "publishes a cut\n"
     )
+
+
+RULE = '[[expect]]\ntype = "expect_column_values_to_be_between"\ncolumn = "id"\nmin_value = 0\nseverity = "warning"\n'
+CHECK = {
+    "table": "shop.orders",
+    "rule": "column values to be between",
+    "severity": "warning",
+    "success": False,
+    "column": "id",
+    "observed": "1 bad value among 9 (11.1 %)",
+    "expected": "id values to be greater than or equal to 0",
+    "unexpected": 1,
+    "seen": {"element_count": 9},
+    "origin": "/opt/airflow/schemas/shop/expectations/shop.orders.toml: [[expect]] 1",
+}
+CERTIFICATE = dict.fromkeys(("messages", "message_bytes", "late_events", "waiting_events"), 0) | {
+    "feed": "shop",
+    "cut": 1,
+    "hour": "2026-01-05T10",
+    "applied_ts": 1,
+    "resolved_ts": TS,
+    "incomplete": False,
+    "events": {},
+    "rows": {},
+    "ddl": [],
+    "rejected": {},
+    "seconds": {},
+    "version": "0",
+    "run": "r",
+}
+
+
+def export(folder: Path, *arguments: object) -> Called:
+    return call("expectations", "export", "--feed", "shop", "--schemas", folder / "schemas", "--gx", folder / "gx", *arguments)
+
+
+def rules(folder: Path, text: str = RULE) -> None:
+    (folder / "schemas" / "shop" / "expectations").mkdir(exist_ok=True)
+    (folder / "schemas" / "shop" / "expectations" / "shop.orders.toml").write_text(text)
+
+
+def certificate(folder: Path, *checks: object) -> None:
+    document = CERTIFICATE | {"expectations": {"checked": len(checks), "failed": len(checks), "checks": checks}}
+    open_store(str(folder / "lake")).write(certificate_key("shop", 1), json.dumps(document).encode())
+
+
+def test_export_writes_suites_results_and_data_docs_and_says_so(folder: Path) -> None:
+    rules(folder)
+    certificate(folder, CHECK)
+    done = export(folder)
+    page = folder / "gx" / "gx" / "uncommitted" / "data_docs" / "local_site" / "index.html"
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"1 suite in {folder / 'gx'}, 1 result of hour 2026-01-05T10\nfile://{page}\n"
+    assert page.is_file()
+    assert (folder / "gx" / "gx" / "expectations" / "shop" / "shop" / "orders.json").is_file()
+
+
+def test_export_names_results_whose_rule_has_changed(folder: Path) -> None:
+    rules(folder, RULE.replace("min_value = 0", "min_value = 5"))
+    certificate(folder, CHECK)
+    done = export(folder, "--no-docs")
+    assert done.out == (
+        f"1 suite in {folder / 'gx'}, 0 results of hour 2026-01-05T10\n"
+        f"left out: the result of shop.orders: column values to be between, whose rule has changed since ({CHECK['origin']})\n"
+    )
+    as_json = json.loads(export(folder, "--no-docs", "--json").out)
+    changed = [{"table": "shop.orders", "rule": "column values to be between", "origin": CHECK["origin"]}]
+    assert as_json == {"suites": ["shop.shop.orders"], "hour": "2026-01-05T10", "results": 0, "changed": changed, "docs": None}
+
+
+def test_export_without_rules_or_of_an_hour_without_verdict_is_refused(folder: Path) -> None:
+    none = export(folder)
+    assert (none.code, none.out) == (2, "")
+    assert "feed shop has no expectations to export; `tidelake expectations suggest --feed shop` suggests some" in none.err
+    rules(folder)
+    early = export(folder, "--hour", "2026-01-05T12")
+    assert (early.code, early.out) == (2, "")
+    assert "hour 2026-01-05T12 of feed shop is not validated, so it has no results; `tidelake status --feed shop`" in early.err
+    assert export(folder, "--hour", "noon").code == 2
+    assert not (folder / "gx").exists()
+
+
+def test_export_before_the_first_cut_writes_suites_only(tmp_path: Path) -> None:
+    feed = lakes.feed(tmp_path)
+    feed.folder.mkdir(parents=True)
+    (feed.folder / "feed.toml").write_text(everything.FEED.format(folder=tmp_path))
+    establish(feed, open_store(feed.lake.uri), lake_settings(feed), LakeCatalog(lake_settings(feed)))
+    rules(tmp_path)
+    assert export(tmp_path, "--no-docs").out == f"1 suite in {tmp_path / 'gx'}, 0 results\n"
