@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidelake.errors import ConfigError, ContractError
-from tidelake.history.contract import Expectation, RecordedDdl, read_expectations, read_recorded_ddl, read_tables
+from tidelake.history.contract import Expectation, RecordedDdl, read_expectations, read_history_actions, read_recorded_ddl, read_tables
 from tidelake.history.ddl.changes import ColumnDef, Index, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 
@@ -198,6 +198,8 @@ def test_expectations_are_of_the_table_that_the_file_is_named_after(tmp_path: Pa
         ("shop.orders", "expect = 5", ": expect: found 5; a file holds [[expect]] tables"),
         ("shop.orders", "expect = [5]", ": expect: found [5]; a file holds [[expect]] tables"),
         ("shop.orders", "[expect]\ntype = 'x'", ": expect: found {'type': 'x'}; a file holds [[expect]] tables"),
+        ("shop.orders", 'history = "critical"', ": history: found 'critical'; block, warn, ignore, or leave it out"),
+        ("shop.orders", "history = []", ": history: found []; block, warn, ignore, or leave it out"),
         ("shop.orders", RULE + "[[expect]]\n", ": [[expect]] 2: type: found None; a Great Expectations type, such as expect_column"),
         ("shop.orders", '[[expect]]\ntype = "not_null"\n', ": [[expect]] 1: type: found 'not_null'; a Great Expectations type, such as"),
         ("shop.orders", RULE + 'severity = "fatal"\n', ": [[expect]] 1: severity: found 'fatal'; critical or warning"),
@@ -209,3 +211,12 @@ def test_a_wrong_expectation_is_told_with_file_number_and_key(tmp_path: Path, na
     with pytest.raises(ConfigError) as error:
         read_expectations(tmp_path)
     assert str(error.value).startswith(f"CONFIG: {path}{said}")
+
+
+def test_a_file_of_expectations_decides_about_unusual_numbers_of_its_table(tmp_path: Path) -> None:
+    assert read_history_actions(tmp_path) == {}
+    expectations(tmp_path, 'history = "block"\n' + RULE)
+    expectations(tmp_path, 'history = "ignore"\n', "logs.a.b")
+    expectations(tmp_path, RULE, "shop.lines")
+    assert read_history_actions(tmp_path) == {"shop.orders": "block", "logs.`a.b`": "ignore"}
+    assert [e.table for e in read_expectations(tmp_path)] == ["shop.lines", "shop.orders"]

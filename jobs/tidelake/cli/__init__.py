@@ -40,6 +40,7 @@ MODULES = {  # this package's modules in the order of the help, with the command
     "quarantine": ("quarantine",),
     "late": ("late",),
     "ddl": ("ddl",),
+    "expectations": ("expectations",),
 }
 
 

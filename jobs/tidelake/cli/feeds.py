@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_SHOWN = 5  # failed checks of a cut that status prints; --json has more
 _ELSEWHERE = re.compile(r"://|\$\{")  # Avro schemas that check cannot read: a URL or a variable
 
 
@@ -209,6 +210,11 @@ def _say_status(found: dict[str, Any]) -> None:
     out.print(f"  published   {_published(found)}")
     for r in found["incomplete_because"]:
         say(f"  incomplete  {r['code']}: {r['detail']} (cut {r['cut']}, hour {r['hour']})")
+    if (checks := found["checks"]) and checks["failed"]:
+        out.print(f"  checks      {checks['failed']:,} of {checks['checked']:,} of the cut failed")
+        for c in checks["first"][:_SHOWN]:
+            where = f"{c['table'] or 'the window'}{'.' + c['column'] if c['column'] else ''}"
+            say(f"              {c['severity']}  {where}: {c['rule']}: {c['observed']}")
     out.print(f"  resolved    {show(found['resolved_ts']) if found['resolved_ts'] else '–'}")
     out.print(f"  hours       {_hours(found['hours'])}")
     out.print(f"  quarantine  {plural(found['quarantine'], 'message')} undecided")

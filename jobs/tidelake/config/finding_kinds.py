@@ -92,6 +92,13 @@ KINDS = {  # most serious first
         "holds them before that time (found by `order`)",
         remedy="find out what wrote it: the rows wait until the resolved ts reaches their commit ts",
     ),
+    "UNUSUAL_NUMBERS": Kind(
+        severity="warning",
+        meaning="rows, changes by kind, NULLs by policy or the lag of a window differ from the same hour of earlier days (found by "
+        "`validate`, which compares nothing if this is ignored; docs/how-to/expectations.md has the rule)",
+        remedy="look for the cause at the source; if the numbers are right, nothing: later hours are compared with them too. `history` in "
+        "the table's file of expectations/ decides for one table",
+    ),
     "OVERLAP_HOURS": Kind(
         severity="warning",
         but="critical where offsets are counted from names",

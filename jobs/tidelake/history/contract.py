@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
+from tidelake.config.finding_kinds import Action
 from tidelake.config.table_name import of_file_stem, written
 from tidelake.errors import ConfigError, ContractError
 from tidelake.history.ddl.changes import CreateTable, NoEffect, TableDef
@@ -117,6 +118,12 @@ def read_expectations(folder: Path) -> list[Expectation]:
     return [e for path in sorted((folder / "expectations").glob("*.toml")) for e in _expectations(path)]
 
 
+def read_history_actions(folder: Path) -> dict[str, Action]:
+    """Return what unusual numbers of a table do, by table, for the tables whose file says so. Raises ConfigError with the file."""
+    files = map(_RuleFile.of, sorted((folder / "expectations").glob("*.toml")))
+    return {f.table: f.history for f in files if f.history is not None}
+
+
 def _used_database(statement: str) -> str | None:
     cursor = Cursor(statement)
     return cursor.identifier() if cursor.skip("USE") else None
@@ -153,20 +160,37 @@ def _recorded(path: Path, number: int, line: str) -> RecordedDdl:
     return ddl
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RuleFile:
+    """A file of expectations/, its keys checked. history: what unusual numbers of the table do, None if the feed decides."""
+
+    path: Path
+    table: str
+    rules: list[dict[str, Any]]
+    history: Action | None
+
+    @classmethod
+    def of(cls, path: Path) -> _RuleFile:
+        try:
+            content = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
+            raise ConfigError(f"{path}: not TOML: {e}") from e
+        named = of_file_stem(path.stem)
+        if named is None:
+            raise ConfigError(f"{path}: the file's name must name the table", remedy="name it <database>.<table>.toml, docs/names.md")
+        if unknown := sorted(set(content) - {"expect", "history"}):
+            raise ConfigError(f"{path}: unknown keys {unknown}", remedy="a file holds [[expect]] tables, and `history` above them")
+        rules, history = content.get("expect", []), content.get("history")
+        if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+            raise ConfigError(f"{path}: expect: found {rules!r}", remedy="a file holds [[expect]] tables")
+        if history not in (None, *get_args(Action)):
+            raise ConfigError(f"{path}: history: found {history!r}", remedy=f"{', '.join(get_args(Action))}, or leave it out")
+        return cls(path=path, table=str(named), rules=rules, history=history)
+
+
 def _expectations(path: Path) -> Iterator[Expectation]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
-        raise ConfigError(f"{path}: not TOML: {e}") from e
-    named = of_file_stem(path.stem)
-    if named is None:
-        raise ConfigError(f"{path}: the file's name must name the table", remedy="name it <database>.<table>.toml, docs/names.md")
-    if set(content) - {"expect"}:
-        raise ConfigError(f"{path}: unknown keys {sorted(set(content) - {'expect'})}", remedy="a file holds [[expect]] tables")
-    rules = content.get("expect", [])
-    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise ConfigError(f"{path}: expect: found {rules!r}", remedy="a file holds [[expect]] tables")
-    for number, rule in enumerate(rules, 1):
+    file = _RuleFile.of(path)
+    for number, rule in enumerate(file.rules, 1):
         where = f"{path}: [[expect]] {number}"
         kind, severity = rule.get("type"), rule.get("severity", "critical")
         if not isinstance(kind, str) or not (kind.startswith("expect_") or kind == OWN_SQL):
@@ -180,5 +204,5 @@ def _expectations(path: Path) -> Iterator[Expectation]:
             raise ConfigError(f"{where}: later: found {later!r}", remedy="true where a later statement adds the column, else leave it out")
         arguments = {k: v for k, v in rule.items() if k not in ("type", "severity", "later")}
         yield Expectation(
-            table=str(named), type=kind, arguments=arguments, severity=cast(RuleSeverity, severity), origin=where, later=later
+            table=file.table, type=kind, arguments=arguments, severity=cast(RuleSeverity, severity), origin=where, later=later
         )

@@ -7,6 +7,7 @@ from typing import Any
 from tidelake.config.lake_paths import decoded, events_table
 from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import find_certificate
 from tidelake.lake.cuts import first_held, newest_cut
 from tidelake.lake.decisions import by_decision, rejected
 from tidelake.lake.opened import Lake
@@ -18,6 +19,7 @@ from tidelake.query.cut_changes import changed_tables
 from tidelake.query.origins import differences, origin
 
 Status = dict[str, Any]
+_FAILED = 20  # failed checks that are shown
 
 
 def feed_status(lake: Lake) -> Status:
@@ -39,6 +41,7 @@ def feed_status(lake: Lake) -> Status:
         "published_at_ms": cut.published_at_ms if cut else None,
         "incomplete": bool(cut and cut.incomplete),
         "incomplete_because": [r.model_dump() for r in known(cut)] if cut else [],
+        "checks": _checks(lake, cut),
         "hours": [_hour(hour, n, done, cut, first) for hour, n in landed.items()],
         "tables": _tables(lake, cut),
         "quarantine": _quarantined(lake, list(landed)),
@@ -71,6 +74,17 @@ def _hour(hour: str, generation: int, done: set[str], cut: Cut | None, first: st
     """State of an hour. first: the first hour that the cuts cover; hours before it are not published."""
     stage = "published" if cut is not None and (first or "") <= hour <= cut.hour else "decoded" if hour in done else "landed"
     return {"hour": hour, "generation": generation, "stage": stage}
+
+
+def _checks(lake: Lake, cut: Cut | None) -> Status | None:
+    """What the newest cut's certificate says of its checks: how many there are, how many failed, and the first of these."""
+    certificate = find_certificate(lake.store, lake.feed.name, cut.seq) if cut else None
+    if certificate is None:
+        return None
+    said = certificate["expectations"]
+    failed = [c for c in said["checks"] if not c["success"]]
+    shown = [{k: c.get(k) for k in ("table", "column", "rule", "severity", "expected", "observed")} for c in failed[:_FAILED]]
+    return {"checked": said["checked"], "failed": said["failed"], "first": shown}
 
 
 def _tables(lake: Lake, cut: Cut | None) -> dict[str, Status]:

@@ -1,20 +1,17 @@
 """The validate stage: checks the staged changelogs; a critical failure keeps compact from publishing.
 
-The rules of every table are counted for all tables together. The rules of expectations/ run on the table's new row images.
+The rules of every table are counted for all tables together, and unusual.py compares the numbers with earlier days. own_rules.py judges
+the rules of expectations/.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import run_key
 from tidelake.errors import OrderError
-from tidelake.history.contract import Expectation, read_expectations
 from tidelake.history.definitions import unsaid_types
 from tidelake.history.incarnations import Incarnation
 from tidelake.io.documents import find_document
@@ -22,23 +19,15 @@ from tidelake.io.texts import plural
 from tidelake.lake.cut import Staged, TableCounts
 from tidelake.lake.opened import Lake
 from tidelake.lake.staged import Target, read_staged
-from tidelake.lake.tables import PARTIAL
-from tidelake.spark.sql_text import literal
 from tidelake.tso import show
-from tidelake.validate.broken_rows import BrokenRows, broken_rows, index_columns, invalid_rows, outside_window
+from tidelake.validate.broken_rows import BrokenRows, broken_rows, invalid_rows, outside_window
 from tidelake.validate.invalid_setting import setting
+from tidelake.validate.own_rules import judged_by_counts, judged_by_rows, own_rules
 from tidelake.validate.quality.evidence import UnexpectedRows
-from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
-from tidelake.validate.quality.rule_rows import with_rows
+from tidelake.validate.quality.judge import Measure, judge_measures
 from tidelake.validate.quality.verdict import Verdict
-from tidelake.validate.written import AT_HAND, KINDS, WrittenCounts, appended, written
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-log = logging.getLogger(__name__)
-
-_IMAGES = ("INSERT", "UPDATE_AFTER")  # new row images
+from tidelake.validate.unusual import unusual_measures
+from tidelake.validate.written import AT_HAND, KINDS, WrittenCounts, written
 
 
 def validate_window(lake: Lake, target: Target) -> Verdict | None:
@@ -56,17 +45,10 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     found = written(lambda: lake.spark, catalog, staged)
     broken = broken_rows(catalog, staged, found)
     measures = [m for i, c in staged.counts.items() for m in table_measures(tables[i], c, found.get(i, {}), staged, broken.get(i))]
-    checks = judge_measures([*_whole(staged), *measures])
-    for i, rules in _own_rules(feed, staged).items():
-        if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
-            continue  # only deletes and partial rows: aggregates over no rows mean nothing
-        log.info(f"{tables[i].name}: {len(rules)} expectations")
-        images = _images(appended(lake.spark, staged.changelogs[i])).persist()
-        judged = judge_frame(images, rules)
-        if any(not c.success for c in judged):
-            judged = with_rows(images, rules, judged, index_columns(catalog.load(staged.changelogs[i].identifier), tables[i]))
-        checks += judged
-        images.unpersist()
+    own = own_rules(feed, staged)
+    counted, refused = judged_by_counts(own, found, staged)
+    checks = judge_measures([*_whole(staged), *measures, *unusual_measures(feed, lake.store, staged), *counted])
+    checks += [*refused, *judged_by_rows(lake, own, found, staged)]
     verdict = Verdict(
         feed=feed.name,
         hour=staged.cut.hour,
@@ -92,22 +74,6 @@ def passed(lake: Lake, staged: Staged) -> Verdict:
         raise OrderError(f"the window of hour {staged.cut.hour} is not validated", code="NOT_VALIDATED", remedy=remedy)
     verdict.refuse()
     return verdict
-
-
-def _images(frame: DataFrame) -> DataFrame:
-    """The new row images, without partial rows."""
-    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
-    return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
-
-
-def _own_rules(feed: Feed, staged: Staged) -> dict[str, list[Expectation]]:
-    """The expectations of tables that have changes, by incarnation."""
-    names = {i.name: i.id for i in staged.cut.catalog.alive() if i.id in staged.changelogs}
-    out: dict[str, list[Expectation]] = {}
-    for e in read_expectations(feed.folder):
-        if e.table in names:
-            out.setdefault(names[e.table], []).append(e)
-    return out
 
 
 def _whole(staged: Staged) -> list[Measure]:

@@ -19,12 +19,13 @@ from tidelake.history.contract import Expectation, RecordedDdl, TableContract, r
 from tidelake.history.ddl.changes import AddColumn, RenameColumn
 from tidelake.history.ddl.column_types import lake_type
 from tidelake.history.ddl.statement import parse
+from tidelake.validate.quality.basis import refuse
 
 _OWN = re.compile(r"_[a-z_]+")  # the changelog's own columns: _commit_ts, …
 _NUMBERS = re.compile(r"tinyint|smallint|int|bigint|float|double|decimal.*")
 _WHOLE = re.compile(r"tinyint|smallint|int|bigint|decimal\(\d+,0\)")
-_OF_TEXT = re.compile(r"expect_column_values_to_(match_strftime_format|be_json_parseable|match_json_schema)")
-_OF_WHAT_PRINTS = re.compile(r"expect_column_value(s_to_(not_)?match_regex|_lengths_)\w*")
+_OF_TEXT = re.compile(r"expect_column_values_to_(match_strftime_format|be_json_parseable|match_json_schema|be_dateutil_parseable)")
+_OF_WHAT_PRINTS = re.compile(r"expect_column_value(s_to_(not_)?match_(regex|like_pattern)|_lengths_)\w*")
 _OF_MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _MAY_BE_ABSENT = "expect_column_to_exist"
 _STATISTICS = re.compile(r"expect_column_(mean|stdev)_to_be_between")
@@ -59,10 +60,13 @@ def _brought(statement: RecordedDdl) -> Iterator[str]:
 
 
 def check_rules(feed: Feed) -> None:
-    """Check all expectations of a feed against its tables.sql. Raises ConfigError or ContractError for the first mistake."""
+    """Check that all expectations of a feed can be judged, and against its tables.sql. Raises ConfigError or ContractError for the first
+    mistake.
+    """
     rules = read_expectations(feed.folder)
     known = columns_of(read_tables(feed.folder), read_recorded_ddl(feed.folder), feed) if rules else {}
     for rule in rules:
+        refuse(rule)
         check_columns(rule, known)
 
 

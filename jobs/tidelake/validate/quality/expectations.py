@@ -8,21 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidelake.errors import ConfigError
 from tidelake.history.contract import Expectation
+from tidelake.validate.quality.basis import REFUSED, as_regex, refuse
 from tidelake.validate.quality.validation import quiet
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation as GxExpectation
 
-# Types that Great Expectations 1.24 cannot validate on a Spark DataFrame, with a replacement.
-NOT_ON_SPARK = {
-    "expect_column_values_to_be_dateutil_parseable": "expect_column_values_to_match_strftime_format",
-    "expect_column_values_to_match_like_pattern": "expect_column_values_to_match_regex",
-    "expect_column_values_to_match_like_pattern_list": "expect_column_values_to_match_regex_list",
-    "expect_column_values_to_not_match_like_pattern": "expect_column_values_to_not_match_regex",
-    "expect_column_values_to_not_match_like_pattern_list": "expect_column_values_to_not_match_regex_list",
-    "expect_query_results_to_match_comparison": "expectations of one table",
-    "expect_table_row_count_to_equal_other_table": "expect_table_row_count_to_equal",
-}
 # Arguments that Tidelake sets itself, or that have no meaning in a file.
 _OURS = frozenset({"id", "meta", "severity", "result_format", "catch_exceptions", "rendered_content", "windows", "batch_id"})
 # Optional arguments of which a type needs at least one: without any, it passes with all data.
@@ -42,6 +33,11 @@ def build(e: Expectation) -> GxExpectation:
         return _instance(e, kind, arguments)
 
 
+def runnable(e: Expectation) -> GxExpectation:
+    """Return the object that judges a valid expectation: LIKE patterns as regular expressions. Raises ConfigError."""
+    return build(as_regex(e))
+
+
 def check_expectation(e: Expectation) -> None:
     """Check, without data, whether an expectation can be validated.
 
@@ -55,11 +51,10 @@ def _implementation(e: Expectation) -> type[GxExpectation]:
     import great_expectations.expectations  # noqa: F401 - registers the types
     from great_expectations.expectations.registry import get_expectation_impl, list_registered_expectation_implementations
 
-    known = [name for name in list_registered_expectation_implementations() if name not in NOT_ON_SPARK]
+    refuse(e)
+    known = [name for name in list_registered_expectation_implementations() if name not in REFUSED]
     if e.type in known:
         return get_expectation_impl(e.type)
-    if e.type in NOT_ON_SPARK:
-        raise ConfigError(f"{e.origin}: type: {e.type} cannot be judged on Spark", remedy=f"use {NOT_ON_SPARK[e.type]}")
     near = difflib.get_close_matches(e.type, known, n=3)
     remedy = f"did you mean {' or '.join(near)}?" if near else "use a type of Great Expectations' gallery"
     raise ConfigError(f"{e.origin}: type: found {e.type!r}, which Great Expectations does not know", remedy=remedy)

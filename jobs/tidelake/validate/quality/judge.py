@@ -1,10 +1,11 @@
-"""Validates with Great Expectations: Spark's counts of every table, and the users' expectations on a table's rows.
+"""Validates with Great Expectations: numbers counted of every table, and the users' expectations on a table's rows.
 
 Great Expectations takes seconds to import, so it is imported only when something is validated.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,16 +14,16 @@ from tidelake.errors import ConfigError
 from tidelake.history.contract import Expectation, RuleSeverity
 from tidelake.validate.quality import wording
 from tidelake.validate.quality.evidence import UnexpectedRows
-from tidelake.validate.quality.expectations import build, check_expectation
+from tidelake.validate.quality.expectations import build, check_expectation, runnable
 from tidelake.validate.quality.validation import RuleOutcome, quiet, validate
-from tidelake.validate.quality.verdict import Check
+from tidelake.validate.quality.verdict import Check, Seen
 
 if TYPE_CHECKING:
     import pandas as pd
     from great_expectations.expectations.expectation import Expectation as GxExpectation
     from pyspark.sql import DataFrame
 
-__all__ = ["Measure", "check_expectation", "judge_frame", "judge_measures"]
+__all__ = ["Measure", "check_expectation", "expectation_check", "judge_frame", "judge_measures", "refused_check"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,7 @@ class Measure:
     origin: str = "every table"
     remedy: str = ""
     result: UnexpectedRows | None = None
+    keeps_value: bool = False  # whether the check holds the number itself
 
     def __post_init__(self) -> None:
         if self.minimum is None and self.maximum is None:
@@ -75,17 +77,21 @@ def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[C
         try:
             built[number] = build(e)
         except ConfigError as error:
-            refused[number] = _check(
-                e, wording.arguments(e), RuleOutcome(success=False, result={}, error=f"{error.message}; {error.remedy}")
-            )
-    outcomes = dict(zip(built, validate("spark", frame, list(built.values())), strict=True))
+            refused[number] = refused_check(e, error)
+    outcomes = dict(zip(built, validate("spark", frame, [runnable(expectations[n]) for n in built]), strict=True))
     return [
-        refused[number] if number in refused else _check(e, wording.expected(e, built[number]), outcomes[number])
+        refused[number] if number in refused else expectation_check(e, wording.expected(e, built[number]), outcomes[number])
         for number, e in enumerate(expectations)
     ]
 
 
-def _check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
+def refused_check(e: Expectation, error: ConfigError) -> Check:
+    """Return the failed check of an expectation that cannot be validated."""
+    return expectation_check(e, wording.arguments(e), RuleOutcome(success=False, result={}, error=f"{error.message}; {error.remedy}"))
+
+
+def expectation_check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
+    """Return the check of an expectation. expected: what is expected, for people."""
     column = e.arguments.get("column")
     return Check(
         table=e.table,
@@ -96,10 +102,25 @@ def _check(e: Expectation, expected: str, outcome: RuleOutcome) -> Check:
         observed=wording.observed(e, outcome),
         expected=expected,
         unexpected=wording.unexpected(e, outcome),
+        seen=_seen(outcome.result),
         examples=wording.examples(outcome),
         origin=e.origin,
         remedy="" if outcome.success else wording.remedy(e),
     )
+
+
+def _seen(result: Mapping[str, Any]) -> Seen | None:
+    found = Seen(
+        element_count=int(result.get("element_count") or 0),
+        missing_count=int(result.get("missing_count") or 0),
+        observed_value=_number(result.get("observed_value")),
+    )
+    return None if found == Seen() else found
+
+
+def _number(value: Any) -> int | float | None:
+    """A number that JSON holds; None for anything else."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) else None
 
 
 def _frame(measures: Sequence[Measure]) -> pd.DataFrame:
@@ -140,6 +161,7 @@ def _measured(m: Measure, success: bool, error: str | None) -> Check:
         observed=observed,
         expected=m.expected or _between(m),
         unexpected=abs(int(m.value)) if counts_offenders and not success else 0,
+        seen=Seen(observed_value=m.value) if m.keeps_value else None,
         origin=m.origin,
         remedy="" if success else m.remedy,
         result=None if success else m.result,

@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 from tidelake.config.evidence import MOST_COLUMNS, MOST_ROWS
 from tidelake.history.contract import OWN_SQL, Expectation
 from tidelake.validate.quality.evidence import UnexpectedRows, unexpected_rows
-from tidelake.validate.quality.expectations import build
+from tidelake.validate.quality.expectations import runnable
 from tidelake.validate.quality.validation import validate
 from tidelake.validate.quality.verdict import Check
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _COLUMNS = ("column", "column_A", "column_B")
 
 
-def with_rows(frame: DataFrame, expectations: Sequence[Expectation], checks: Sequence[Check], index: Sequence[str]) -> list[Check]:
+def with_rows(
+    frame: Any,
+    expectations: Sequence[Expectation],
+    checks: Sequence[Check],
+    index: Sequence[str],
+    engine: Literal["pandas", "spark"] = "spark",
+) -> list[Check]:
     """Return the checks, those that count unexpected rows with some of them.
 
     Args:
-        frame: The rows that were judged.
+        frame: The rows that were judged: a DataFrame of the engine.
         expectations: What they were judged by.
         checks: What judge_frame said of it, in this order.
         index: The frame's columns that name a row.
+        engine: What judges the rows.
     """
     failed = [n for n, c in enumerate(checks) if not c.success and c.unexpected]
     found = dict[int, UnexpectedRows | None]()
     for by_sql in (False, True):
         chosen = [n for n in failed if (expectations[n].type == OWN_SQL) is by_sql]
-        outcomes = validate("spark", frame, [build(expectations[n]) for n in chosen], _format(index, by_sql=by_sql))
+        outcomes = validate(engine, frame, [runnable(expectations[n]) for n in chosen], _format(index, by_sql=by_sql))
         for n, outcome in zip(chosen, outcomes, strict=True):
-            found[n] = _rows(expectations[n], list(_utc(_given(outcome.result), frame)), index)
+            found[n] = _rows(expectations[n], list(_utc(_given(outcome.result), _instants(frame, engine))), index)
     return [c.model_copy(update={"result": found[n]}) if found.get(n) else c for n, c in enumerate(checks)]
 
 
@@ -53,11 +57,16 @@ def _given(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [r for r in found[:MOST_ROWS] if isinstance(r, Mapping)] if isinstance(found, list) else []
 
 
-def _utc(rows: Iterable[Mapping[str, Any]], frame: DataFrame) -> Iterator[Mapping[str, Any]]:
-    """Rows with instants in UTC; Spark gives them as local times of this process."""
-    instants = {name for name, kind in frame.dtypes if kind == "timestamp"}
+def _instants(frame: Any, engine: Literal["pandas", "spark"]) -> frozenset[str]:
+    """Columns whose values Spark gives as local times of this process."""
+    return frozenset(name for name, kind in frame.dtypes if kind == "timestamp") if engine == "spark" else frozenset()
+
+
+def _utc(rows: Iterable[Mapping[str, Any]], instants: frozenset[str]) -> Iterator[Mapping[str, Any]]:
+    """Rows with instants in UTC, and numbers of numpy as Python's."""
     for r in rows:
-        yield {k: v.astimezone(UTC) if k in instants and isinstance(v, datetime) else v for k, v in r.items()}
+        plain = {k: v.item() if hasattr(v, "dtype") else v for k, v in r.items()}
+        yield {k: v.astimezone(UTC) if k in instants and isinstance(v, datetime) else v for k, v in plain.items()}
 
 
 def _rows(e: Expectation, rows: Sequence[Mapping[str, Any]], index: Sequence[str]) -> UnexpectedRows | None:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tidelake.errors import QualityError
 from tidelake.validate.quality.evidence import UnexpectedRows, first_row
+
+
+class Seen(BaseModel):
+    """Numbers of Great Expectations' result. element_count: rows or values; missing_count: NULLs of them; observed_value: if a number."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    element_count: int = 0
+    missing_count: int = 0
+    observed_value: int | float | None = None
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Check(BaseModel):
@@ -26,6 +40,7 @@ class Check(BaseModel):
     examples: list[str] = []
     origin: str = "every table"  # or the expectation's file and number
     remedy: str = ""  # what to do, with the setting that lets it pass if there is one; only of a failed check
+    seen: Seen | None = Field(default=None, exclude_if=_is_none)  # only of a rule of the users' files
     result: UnexpectedRows | None = None  # some of the rows that break it
 
 
@@ -53,7 +68,7 @@ class Verdict(BaseModel):
             return
         first = critical[0]
         more = f" (and {len(critical) - 1} more)" if len(critical) > 1 else ""
-        what = f"{first.table}{'.' + first.column if first.column else ''}: {first.rule}"
+        what = f"{first.table or 'the window'}{'.' + first.column if first.column else ''}: {first.rule}"
         example = first_row(first.result) if first.result else next(iter(first.examples), "")
         such_as = f", such as {example}" if example else ""
         remedy = first.remedy or f"correct the source or the rule ({first.origin})"

@@ -1,0 +1,93 @@
+"""Judges the expectations of a feed's files: about numbers of rows from counts, all others on a table's new row images."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tidelake.config.feed import Feed
+from tidelake.history.contract import Expectation, read_expectations
+from tidelake.lake.cut import Staged, TableCounts
+from tidelake.lake.opened import Lake
+from tidelake.lake.tables import PARTIAL
+from tidelake.spark.sql_text import literal
+from tidelake.validate.broken_rows import index_columns
+from tidelake.validate.quality.basis import basis_of
+from tidelake.validate.quality.judge import Measure, judge_frame
+from tidelake.validate.quality.judge_counts import ChangeCounts, count_measures
+from tidelake.validate.quality.judge_sample import judge_sample
+from tidelake.validate.quality.rule_rows import with_rows
+from tidelake.validate.quality.verdict import Check
+from tidelake.validate.written import KINDS, WrittenCounts, appended
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+log = logging.getLogger(__name__)
+
+_IMAGES = ("INSERT", "UPDATE_AFTER")  # new row images
+Rules = Mapping[str, Sequence[Expectation]]
+
+
+def own_rules(feed: Feed, staged: Staged) -> Rules:
+    """Return the expectations of tables that have changes, by incarnation."""
+    names = {i.name: i.id for i in staged.cut.catalog.alive() if i.id in staged.changelogs}
+    out: dict[str, list[Expectation]] = {}
+    for e in read_expectations(feed.folder):
+        if e.table in names:
+            out.setdefault(names[e.table], []).append(e)
+    return out
+
+
+def judged_by_counts(own: Rules, found: Mapping[str, WrittenCounts], staged: Staged) -> tuple[list[Measure], list[Check]]:
+    """Return measures of the rules about numbers of rows, and failed checks of those that cannot be validated."""
+    measures, refused = list[Measure](), list[Check]()
+    for i, rules in own.items():
+        counts = ChangeCounts(new_rows=_new_rows(found[i], staged.counts[i]), by_type={kind: found[i][kind] for kind in KINDS})
+        counted, wrong = count_measures((e for e in rules if basis_of(e) == "counts"), counts)
+        measures += counted
+        refused += wrong
+    return measures, refused
+
+
+def judged_by_rows(lake: Lake, own: Rules, found: Mapping[str, WrittenCounts], staged: Staged) -> list[Check]:
+    """Return the checks of all other rules. Tables without new rows are left out: aggregates over no rows mean nothing."""
+    checks, tables = list[Check](), staged.cut.catalog.incarnations
+    for i, rules in own.items():
+        others = [e for e in rules if basis_of(e) != "counts"]
+        if not others or not _new_rows(found[i], staged.counts[i]):
+            continue
+        log.info(f"{tables[i].name}: {len(others)} expectations")
+        advance = staged.changelogs[i]
+
+        def index(i: str = i) -> list[str]:
+            return index_columns(lake.catalog.load(staged.changelogs[i].identifier), tables[i])
+
+        checks += _judged(_images(appended(lake.spark, advance)), others, index)
+    return checks
+
+
+def _judged(images: DataFrame, rules: Sequence[Expectation], index: Callable[[], Sequence[str]]) -> list[Check]:
+    """The checks of rules about a table's new row images. index: gives the columns that name a row."""
+    sampled = [e for e in rules if basis_of(e) == "sample"]
+    others = [e for e in rules if basis_of(e) != "sample"]
+    images = images.persist()
+    checks = judge_frame(images, others)
+    if any(not c.success for c in checks):
+        checks = with_rows(images, others, checks, index())
+    if sampled:
+        checks += judge_sample(images, sampled, index())
+    images.unpersist()
+    return checks
+
+
+def _new_rows(counted: WrittenCounts, c: TableCounts) -> int:
+    """Number of new row images, without partial rows."""
+    return max(sum(counted[kind] for kind in _IMAGES) - c.partial, 0)
+
+
+def _images(frame: DataFrame) -> DataFrame:
+    """The new row images, without partial rows."""
+    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
+    return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")
