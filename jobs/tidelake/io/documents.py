@@ -26,6 +26,7 @@ _REMEDIES = {  # by the first folder of the key
     "remove it instead",
     "runs": "remove it, then run the hour again: `tidelake run --feed {feed} --hour …` writes it again",
     "mismatches": "remove it, then `tidelake redo --feed {feed} --from …` of the cut's hour writes it again",
+    "reports": "remove it: `tidelake report --feed {feed} --hour …` writes it again",
     "seeds": "remove it and run `tidelake seed` again",
     "lake.json": "remove it: the next `tidelake run` writes it again",
     "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",
