@@ -92,4 +92,4 @@ audit: $(AUDIT)/.ready ## ask PyPI for known vulnerabilities of the locked packa
 
 clean: ## remove what make and the demo made; the shared jar cache stays
 	rm -rf $(VENV) .tidelake .airflow .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache spark-warehouse sbom.json site tests/benchmarks/results
-	find jobs tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +
+	find jobs tests dags -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,15 +6,14 @@ Airflow drops all DAGs of a file that fails to import, so tidelake_feeds.py must
 
 from __future__ import annotations
 
-from tidelake_stage import schemas_folder
-
+from tidelake.airflow.stage import schemas_folder
 from tidelake.config.feed import feed_names, load_feed
 from tidelake.errors import ConfigError
 
 
 def problems() -> list[str]:
     """Return one sentence for each file that is wrong."""
-    found, schemas = [], schemas_folder(__file__)
+    found, schemas = [], schemas_folder()
     for name in feed_names(schemas):
         try:
             load_feed(schemas, name, expand=False)

@@ -11,13 +11,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable
-from tidelake_maintenance import MaintenanceOperator
-from tidelake_stage import dag_id, schemas_folder
 
+from tidelake.airflow.maintenance import MaintenanceOperator
+from tidelake.airflow.stage import dag_id, schemas_folder
 from tidelake.config.feed import Feed, feed_names, load_feed
 from tidelake.errors import ConfigError
 
-SCHEMAS = schemas_folder(__file__)
+SCHEMAS = schemas_folder()
 TASKS = {
     "owner": "tidelake",
     "execution_timeout": timedelta(hours=6),

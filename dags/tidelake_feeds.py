@@ -17,16 +17,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 from airflow.sdk import DAG, AssetAlias, CronPartitionTimetable, chain
-from tidelake_decide import DecideOperator
-from tidelake_land import LandOperator
-from tidelake_params import PARAMS
-from tidelake_publish import CompleteOperator, PublishOperator
-from tidelake_stage import STAGES, StageOperator, dag_id, schemas_folder
 
+from tidelake.airflow.decide import DecideOperator
+from tidelake.airflow.land import LandOperator
+from tidelake.airflow.params import PARAMS
+from tidelake.airflow.publish import CompleteOperator, PublishOperator
+from tidelake.airflow.stage import STAGES, StageOperator, dag_id, schemas_folder
 from tidelake.config.feed import Feed, feed_names, load_feed
 from tidelake.errors import ConfigError
 
-SCHEMAS = schemas_folder(__file__)
+SCHEMAS = schemas_folder()
 TASKS = {
     "owner": "tidelake",
     "execution_timeout": timedelta(hours=3),

@@ -19,7 +19,7 @@ import pytest
 
 from tests.checkout import CHECKOUT
 
-FOLDERS = ("jobs", "tests", "dags", "plugins")
+FOLDERS = ("jobs", "tests", "dags")
 CODE = sorted(p for folder in FOLDERS for p in (CHECKOUT / folder).rglob("*.py") if p != Path(__file__))  # whose examples are wrong ones
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"), *(CHECKOUT / "tests" / "data").rglob("*.md")])
 OTHERS = [CHECKOUT / "Makefile", CHECKOUT / "pyproject.toml", CHECKOUT / ".ci" / "run", *sorted((CHECKOUT / "tests").rglob("*_cases.json"))]

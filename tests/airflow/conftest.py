@@ -30,7 +30,6 @@ FEEDS = ("bazaar-avro", "bazaar-canal", "bazaar-craft", "bazaar-open")
 os.environ |= {
     "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
-    "AIRFLOW__CORE__PLUGINS_FOLDER": str(CHECKOUT / "plugins"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME / 'airflow.db'}",
     "AIRFLOW__API__BASE_URL": "http://airflow.example:8080",
@@ -52,7 +51,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def metadata_database() -> None:
-    """Airflow's tables, and plugins/ on the path as Airflow puts it."""
+    """Airflow's tables."""
     from airflow.utils.db import initdb
 
     initdb()
@@ -68,8 +67,10 @@ def bag(metadata_database: None) -> Any:
 
 @pytest.fixture(scope="session")
 def plugin(bag: Any) -> Any:
-    """The module of the operator that the DAGs were made with; Airflow loads it once more when it looks for plugins."""
-    return sys.modules["tidelake_stage"]
+    """The module of the operators that the DAGs were made with."""
+    from tidelake.airflow import stage
+
+    return stage
 
 
 @pytest.fixture

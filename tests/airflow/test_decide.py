@@ -70,7 +70,7 @@ def decide(dag: Any, child: Child) -> Callable[..., Task]:
 
 @pytest.fixture
 def words(dag: Any) -> Any:
-    return sys.modules["tidelake_decide"]
+    return sys.modules["tidelake.airflow.decide"]
 
 
 def did(child: Child) -> list[str]:

@@ -55,7 +55,7 @@ def test_an_open_hour_is_asked_for_again_after_a_minute(land: Any, child: Child,
     with pytest.raises(TaskDeferred) as deferred:
         land.execute(GIVEN)
     assert deferred.value.kwargs == {"since": NOW.isoformat()}
-    assert deferred.value.trigger.serialize() == ("tidelake_wait.MomentTrigger", {"moment": NOW + timedelta(minutes=1)})
+    assert deferred.value.trigger.serialize() == ("tidelake.airflow.wait.MomentTrigger", {"moment": NOW + timedelta(minutes=1)})
     assert f"hour {HOUR} is not complete in the archive: {MISSING[0]}; {MISSING[1]}" in capfd.readouterr().out
     assert landed(child) == []
     getattr(land, deferred.value.method_name)(GIVEN, **deferred.value.kwargs, event=None)
@@ -89,7 +89,7 @@ def test_the_trigger_waits_for_its_moment_and_logs_nothing(
 ) -> None:
     from airflow.sdk._shared.module_loading import import_string
 
-    wait = sys.modules["tidelake_wait"]
+    wait = sys.modules["tidelake.airflow.wait"]
     now, slept = datetime(2026, 1, 5, 10, tzinfo=UTC), list[float]()
 
     async def sleep(seconds: float) -> None:
@@ -178,7 +178,7 @@ def test_the_task_asks_the_real_command_line(dag: Any, tmp_path: Any, monkeypatc
     (tmp_path / "ARCHIVE" / "open").mkdir(parents=True)
     land = copy(dag.get_task("land"))
     assert land.schemas == str(CHECKOUT / "schemas")
-    from tidelake_stage import child_environment
+    from tidelake.airflow.stage import child_environment
 
     environment = child_environment(CHECKOUT / "schemas", "bazaar-open")
     assert land._waits_for(HOUR, environment) == []

@@ -30,7 +30,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def server(metadata_database: None) -> Any:
-    """Airflow's web server with what plugins/ adds to it."""
+    """Airflow's web server with what the plugin adds to it."""
     from airflow.api_fastapi.app import create_app
     from fastapi.testclient import TestClient
 

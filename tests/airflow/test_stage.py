@@ -223,7 +223,7 @@ def test_a_connection_that_is_named_must_be_there(dag: Any, child: Child, monkey
 
 
 def test_stages_share_a_spark_server_unless_the_environment_says_where_spark_is(bag: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tidelake_connections import stage_environment
+    from tidelake.airflow.connections import stage_environment
 
     for name in ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MASTER"):
         monkeypatch.delenv(name, raising=False)
@@ -271,7 +271,7 @@ def test_the_child_is_the_command_line(plugin: Any) -> None:
 
 def test_a_feed_names_no_variable_that_nothing_gives(bag: Any) -> None:
     """What the demo sets is what the demo feeds name, so `make airflow` needs no connection."""
-    from tidelake_connections import given
+    from tidelake.airflow.connections import given
 
     feed = load_feed(CHECKOUT / "schemas", "bazaar-open", expand=False)
     assert given(feed) == {}

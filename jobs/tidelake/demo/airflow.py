@@ -146,7 +146,6 @@ class Airflow:
             "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": str(max(2, os.cpu_count() or 2)),
-            "AIRFLOW__CORE__PLUGINS_FOLDER": str(checkout / "plugins"),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # the demo's archives get no new hours
             "SPT_NOENV": "1",  # process titles must not overwrite the environment, which has the mark

@@ -15,9 +15,9 @@ from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
-from tidelake_stage import StageOperator, error_in, failure
-from tidelake_wait import MomentTrigger
 
+from tidelake.airflow.stage import StageOperator, error_in, failure
+from tidelake.airflow.wait import MomentTrigger
 from tidelake.config.finding_kinds import LONG_OVER
 from tidelake.io.printable import printable
 from tidelake.tso import parse_hour

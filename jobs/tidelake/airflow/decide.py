@@ -17,9 +17,9 @@ from airflow.providers.standard.exceptions import HITLTimeoutError
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Context, Param, TriggerRule
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
-from tidelake_publish import PublishOperator
-from tidelake_stage import BLOCKED, STAGES, BlockedError, QualityReportLink, error_in, failure
 
+from tidelake.airflow.publish import PublishOperator
+from tidelake.airflow.stage import BLOCKED, STAGES, BlockedError, QualityReportLink, error_in, failure
 from tidelake.io.printable import printable
 
 REPLAY = "Decode the messages again"
@@ -65,7 +65,7 @@ class DecideOperator(PublishOperator, HITLOperator):
             try:
                 return self._go_on(context, blocked["stage"])
             except BlockedError as e:
-                blocked = {"stage": self.stage, "hour": self.hour, "said": e.said}
+                blocked = {"stage": self.stage, "hour": str(self.hour), "said": e.said}
         self._ask(blocked, context)
         HITLOperator.execute(self, context)
         return None

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from airflow.sdk.plugins_manager import AirflowPlugin
-from tidelake_connections import given, stage_environment
-from tidelake_stage import QUALITY_PREFIX, dag_id, error_in, schemas_folder
-
+from tidelake.airflow.connections import given, stage_environment
+from tidelake.airflow.stage import dag_id, error_in, schemas_folder
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError, StorageError
 from tidelake.tso import parse_hour
@@ -34,17 +32,6 @@ pre {{ padding: .75rem 1rem; border-radius: 8px; background: #8882; white-space:
 </style><h1>{0}</h1>{1}"""
 
 
-class TidelakePlugin(AirflowPlugin):
-    """Adds the page to Airflow. Every Airflow process loads this file; only the web server builds the app."""
-
-    name = "tidelake"
-
-    @property
-    def fastapi_apps(self) -> list[dict[str, Any]]:
-        """Return the page's app with its URL prefix."""
-        return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality reports"}]
-
-
 def quality_app() -> Any:
     """Return the app with GET /{feed}/{hour}: 200 the report, 404 how to create it, 502 why the lake cannot be read; 401 and 403 by
     Airflow. A browser without a valid login is sent to Airflow's login, which leads back to the page.
@@ -59,7 +46,7 @@ def quality_app() -> Any:
         requires_access_dag("GET", param_dag_id=dag_id(feed))(request, user)
 
     def page(feed: str, hour: str) -> HTMLResponse:
-        status, content = answer(schemas_folder(__file__), feed, hour.removesuffix(".html"))  # reports link to files beside them
+        status, content = answer(schemas_folder(), feed, hour.removesuffix(".html"))  # reports link to files beside them
         return HTMLResponse(content, status, HEADERS)
 
     async def refuse(request: Request, error: HTTPException) -> Response:

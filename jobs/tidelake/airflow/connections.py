@@ -34,7 +34,7 @@ def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:
     Spark is.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW_", "_AIRFLOW_"))}
-    environment = inherited | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | connected
+    environment = inherited | {"PYTHONUNBUFFERED": "1", "COLUMNS": "200", **connected}
     if not any(environment.get(name) for name in _SPARK):
         home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser()
         environment["TIDELAKE_SPARK_SERVER"] = str(home / "tidelake-spark")

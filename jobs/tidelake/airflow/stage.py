@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,8 +20,8 @@ from typing import Any, ClassVar
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, conf
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
-from tidelake_connections import given, stage_environment
 
+from tidelake.airflow.connections import given, stage_environment
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.printable import printable
@@ -43,9 +43,9 @@ def dag_id(feed: str) -> str:
     return f"tidelake_{feed}"
 
 
-def schemas_folder(file: str) -> Path:
-    """Return the folder of the feeds: TIDELAKE_SCHEMAS, else `schemas/` beside the folder (dags/, plugins/) of this file."""
-    return Path(os.environ.get("TIDELAKE_SCHEMAS") or Path(file).resolve().parents[1] / "schemas")
+def schemas_folder() -> Path:
+    """Return the folder of the feeds: TIDELAKE_SCHEMAS, else `schemas/` beside Airflow's folder of DAGs."""
+    return Path(os.environ.get("TIDELAKE_SCHEMAS") or Path(conf.get("core", "dags_folder")).resolve().parent / "schemas")
 
 
 def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
@@ -86,7 +86,7 @@ class QualityReportLink(BaseOperatorLink):
 
     name = "Quality report"
 
-    def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
+    def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """Return the page's URL; empty if the hour is not known yet."""
         hour = getattr(operator, "hour", None)
         base = conf.get("api", "base_url", fallback="").rstrip("/")
@@ -99,8 +99,8 @@ class StageOperator(BaseOperator):
     The rendered field `hours` shows the hours of the run, which has no partition key if it was triggered with `hour`.
     """
 
-    template_fields = ("hours",)
-    operator_extra_links = (QualityReportLink(),)
+    template_fields: Collection[str] = ("hours",)
+    operator_extra_links: Collection[BaseOperatorLink] = (QualityReportLink(),)
     command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake")
 
     def __init__(self, *, stage: str, feed: str, schemas: str, **kwargs: Any) -> None:

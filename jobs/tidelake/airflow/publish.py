@@ -15,8 +15,8 @@ from typing import Any
 
 from airflow.sdk import Asset, Context, TriggerRule
 from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
-from tidelake_stage import QualityReportLink, StageOperator, stage_options
 
+from tidelake.airflow.stage import QualityReportLink, StageOperator, stage_options
 from tidelake.config.lake_paths import CATALOG
 
 
@@ -26,7 +26,8 @@ class PublishOperator(StageOperator):
     def run_stage(self, context: Context) -> dict[str, Any] | None:
         """Run the stage. Return, of compact, number and hour of the feed's newest cut and the reasons why it is incomplete."""
         if self.stage != "compact":
-            return super().run_stage(context)
+            super().run_stage(context)
+            return None
         hours, environment = self.given(context)
         redo = bool(context["params"].get("redo"))
         with tempfile.TemporaryDirectory(prefix="tidelake-") as folder:
@@ -71,7 +72,7 @@ class CompleteOperator(StageOperator):
     def execute(self, context: Context) -> None:
         """Succeed for a complete cut. Raises AirflowSkipException with the reasons for an incomplete one."""
         said = [c for c in context["ti"].xcom_pull(task_ids=["compact", "decide"]) if c]  # both, if one of them was cleared and ran again
-        none = {"hour": None, "incomplete": []}  # said by nobody, if a person marked compact as successful
+        none: dict[str, Any] = {"hour": None, "incomplete": []}  # said by nobody, if a person marked compact as successful
         cut = max(said, key=lambda c: c["cut"] or 0, default=none)
         self.hour = cut["hour"]
         if cut["incomplete"]:
@@ -85,8 +86,9 @@ def said_incomplete(cut: Mapping[str, Any]) -> str:
 
 def _is_heard(context: Context, asset: Asset) -> bool:
     """Whether Airflow knows the asset from a DAG's schedule. An asset that only the alias made is not active."""
+    events: Any = context["outlet_events"]
     try:
-        return context["outlet_events"].for_asset(uri=asset.uri).key.name == asset.name
+        return bool(events.for_asset(uri=asset.uri).key.name == asset.name)
     except AirflowRuntimeError as e:
         if e.error.error == ErrorType.ASSET_NOT_FOUND:
             return False

@@ -1,4 +1,4 @@
-"""The task of the maintenance DAGs: runs `tidelake maintain --feed F` as a child process, like the stages (tidelake_stage)."""
+"""The task of the maintenance DAGs: runs `tidelake maintain --feed F` as a child process, like the stages (stage.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
-from tidelake_stage import StageOperator, child_environment
 
+from tidelake.airflow.stage import StageOperator, child_environment
 from tidelake.errors import ConfigError
 
 
