@@ -284,8 +284,8 @@ def reader(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 def test_the_reader_prints_a_status_and_the_page(folder: Path) -> None:
     done = reader(folder, f"shop/{ELEVEN}", "--home", "/", "--dag", "/dags/tidelake_{feed}")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == "200\n" + page_at(folder / "schemas", f"shop/{ELEVEN}", airflow=AIRFLOW).html
-    assert reader(folder, "shop/2026-01-05T15").stdout.startswith(b"404\n<!DOCTYPE html>")
+    assert done.stdout.decode() == f"200\n{page_policy()}\n" + page_at(folder / "schemas", f"shop/{ELEVEN}", airflow=AIRFLOW).html
+    assert reader(folder, "shop/2026-01-05T15").stdout.startswith(f"404\n{page_policy()}\n<!DOCTYPE html>".encode())
 
 
 def test_the_reader_of_a_report_imports_no_catalog(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""`python -m tidelake.pages.page SCHEMAS PATH [--feeds F,…] [--home URL --dag URL]`: print one page, after a line with its HTTP status.
+"""`python -m tidelake.pages.page SCHEMAS PATH [--feeds F,…] [--home URL --dag URL]`: print one page, after a line with its
+HTTP status and one with its Content-Security-Policy.
 
 Airflow's pages call it, because Airflow's server should have neither the object store's credentials nor its client.
 """
@@ -17,7 +18,7 @@ from tidelake.io.printable import printable_lines
 from tidelake.io.storage import open_store
 from tidelake.pages.addresses import Address, parse_path, table_stem
 from tidelake.pages.hour_pages import hour_page
-from tidelake.pages.layout import Airflow, missing_page
+from tidelake.pages.layout import Airflow, missing_page, page_policy
 from tidelake.pages.reports import Reports
 from tidelake.tso import parse_hour
 
@@ -110,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     except TidelakeError as e:
         sys.stderr.write(f"error: {printable_lines(str(e))}\n")
         return e.exit_code
-    sys.stdout.buffer.write(f"{page.status}\n{page.html}".encode())
+    sys.stdout.buffer.write(f"{page.status}\n{page_policy()}\n{page.html}".encode())
     return 0
 
 
