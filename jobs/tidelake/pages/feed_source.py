@@ -19,6 +19,9 @@ from tidelake.pages.reports import Reports, months_between, this_month
 from tidelake.query.status import undecided_messages
 
 
+_MONTHS = 2  # that are listed one by one; of more, whole years are
+
+
 class FeedSource:
     """A feed of an opened lake."""
 
@@ -66,7 +69,8 @@ class FeedSource:
         if self.cut is None:
             return sorted(self.reports.landed(""))
         months = months_between(self.cut.hour[:7], max(this_month(), self.cut.hour[:7]))
-        return sorted(h for m in months for h in self.reports.landed(m) if h > self.cut.hour)
+        spans = months if len(months) <= _MONTHS else sorted({m[:4] for m in months})
+        return sorted(h for span in spans for h in self.reports.landed(span) if h > self.cut.hour)
 
     @cached_property
     def stopped(self) -> HourHead | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from tidelake.config.lake_paths import decoded, hour_of_document, in_hours, manifests, quality_key, reports
 from tidelake.errors import DamageError
-from tidelake.io.documents import find_document
+from tidelake.io.documents import find_document, members
 from tidelake.io.object_store import ObjectInfo
 from tidelake.io.storage import Store
 from tidelake.pages.hour_states import HourHead, read_head
@@ -42,7 +43,7 @@ class Reports:
         return self._months[month]
 
     def landed(self, month: str) -> set[str]:
-        """Return the landed hours of a month, or all of them for an empty text."""
+        """Return the landed hours of a month or year, or all of them for an empty text."""
         return {hour_of_document(o.key) for o in self.store.objects(in_hours(manifests(self.feed), month))}
 
     def decoded(self, month: str) -> set[str]:
@@ -75,6 +76,15 @@ class Reports:
         except DamageError:
             self._outlines[hour] = None
             return None
+
+    def members(self, hour: str) -> dict[str, Any]:
+        """Return the members of an hour's document as they are, which takes a fraction of the time. Empty if it cannot be read."""
+        key = quality_key(self.feed, hour)
+        try:
+            data = self.store.read_if_present(key)
+            return members(self.store, key, data) if data is not None else {}
+        except DamageError:
+            return {}
 
     def around(self, hour: str) -> tuple[str | None, str | None]:
         """Return the last hour with a report before this one, and the first one after it: of this month or the ones beside it."""

@@ -60,16 +60,14 @@ def histories(reports: Reports, until: str, wanted: str | None = None) -> dict[s
     """
     out = dict[str, TableHistory]()
     for hour in reports.until(until):
-        facts = reports.readable(hour)
-        if facts is None:
-            continue
-        for name, t in facts.tables.items():
+        said = reports.members(hour)
+        for name, t in said.get("tables", {}).items():
             if wanted in (None, name):
-                counts = Counts(t.rows_after, *(getattr(t, op) for op in _OPS))
+                counts = Counts(t.get("rows_after"), *(t.get(op, 0) for op in _OPS))
                 out.setdefault(name, TableHistory()).counts[hour] = counts
-        for check in facts.checks:
-            if wanted in (None, check.table):
-                history = out.setdefault(check.table, TableHistory())
+        for c in said.get("checks", []):
+            if wanted in (None, c["table"]):
+                history, check = out.setdefault(c["table"], TableHistory()), Check.model_validate(c)
                 history.checks.setdefault((check.rule, check.column or ""), []).append(Outcome(hour, check))
     return out
 
