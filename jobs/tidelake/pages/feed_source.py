@@ -18,7 +18,6 @@ from tidelake.pages.hour_states import HourHead, HourState, state_of
 from tidelake.pages.reports import Reports, months_between, this_month
 from tidelake.query.status import undecided_messages
 
-
 _MONTHS = 2  # that are listed one by one; of more, whole years are
 
 
