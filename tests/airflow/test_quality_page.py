@@ -8,13 +8,18 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.airflow.conftest import CHECKOUT
-from tidelake.config.lake_paths import report_key
+from tests.airflow.conftest import CHECKOUT, FEEDS
+from tests.pages.lakes import lake_of, report
+from tests.pages.taken import links, taken
+from tidelake.airflow.stage import dag_id, quality_url
+from tidelake.config.feed import Feed, load_feed
+from tidelake.config.lake_paths import quality_key
 from tidelake.io.storage import open_store
-from tidelake.validate.quality.stored import main as stored
+from tidelake.pages.layout import page_policy
 
-HOUR = "2026-01-05T10"
-PAGE = f"/tidelake/quality/bazaar-open/{HOUR}"
+HOUR = "2026-01-05T11"
+PREFIX = "/tidelake/quality"
+PAGE = f"{PREFIX}/bazaar-open/{HOUR}"
 Get = Callable[..., Any]
 
 
@@ -26,6 +31,15 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIDELAKE_ARCHIVE", str(tmp_path / "archive"))
     monkeypatch.setenv("TIDELAKE_CATALOG", f"jdbc:sqlite:{tmp_path / 'catalog.db'}")
     return folder
+
+
+@pytest.fixture
+def feed(lake: Path) -> Feed:
+    """The feed bazaar-open with a cut and the report of its hour."""
+    found = load_feed(CHECKOUT / "schemas", "bazaar-open")
+    lake_of(found)
+    report(found, HOUR)
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -51,19 +65,72 @@ def get(server: Any) -> Get:
     return ask
 
 
-def test_the_page_is_the_stored_report_and_may_load_nothing(get: Get, lake: Path) -> None:
-    open_store(str(lake)).write(report_key("bazaar-open", HOUR), "<h1>Ebb &amp; flow ≥ 1</h1>".encode())
+def test_a_report_is_rendered_with_links_and_may_load_nothing(get: Get, feed: Feed) -> None:
     answer = get(PAGE)
     assert answer.status_code == 200
-    assert answer.text == "<h1>Ebb &amp; flow ≥ 1</h1>"
+    words = taken(answer.text).words
+    assert words.startswith("Published: bazaar-open, 2026-01-05, 11:00–12:00 UTC · Tidelake")
+    assert f"Airflow Feeds bazaar-open {HOUR} DAG in Airflow" in words
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'unsafe-inline';")
+    own = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    assert answer.headers["content-security-policy"] == f"{page_policy()}; {own}"
+    assert "unsafe" not in answer.headers["content-security-policy"]
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert get(f"{PAGE}.html").text == answer.text
 
 
-def test_a_link_from_one_report_to_another_leads_to_its_page(get: Get, lake: Path) -> None:
-    open_store(str(lake)).write(report_key("bazaar-open", HOUR), b"<h1>new</h1>")
-    assert (get(f"{PAGE}.html").status_code, get(f"{PAGE}.html").text) == (200, "<h1>new</h1>")
+def test_every_page_leads_to_the_others_and_back_to_the_dag(get: Get, feed: Feed) -> None:
+    seen, new = set[str](), {"index.html"}
+    while new:
+        path = new.pop()
+        seen.add(path)
+        answer = get(f"{PREFIX}/{quote(path)}")
+        assert answer.status_code == 200, path
+        found = taken(answer.text)
+        dags = [a["href"] for a in found.elements("a") if (a["href"] or "").startswith("/dags/")]
+        feed_of_page = path.partition("/")[0]
+        assert dags == ([] if path == "index.html" else [f"/dags/tidelake_{feed_of_page}"])
+        new |= {link for link in links(found, path) if link not in seen and link.startswith(("index.html", "bazaar-open/"))}
+    tables = {f"bazaar-open/tables/shopdb.{name}.html" for name in ("orders", "lines")}
+    assert seen == {"index.html", "bazaar-open/index.html", f"bazaar-open/{HOUR}.html", *tables}
+
+
+def test_the_first_page_shows_every_feed(get: Get, feed: Feed) -> None:
+    words = taken(get(f"{PREFIX}/index.html").text).words
+    assert "bazaar-open ok" in words
+    assert [name for name in FEEDS if f"{name} " in words] == list(FEEDS)
+    assert get(f"{PREFIX}/").text == get(f"{PREFIX}/index.html").text
+
+
+def test_a_user_sees_only_the_feeds_whose_dag_he_may_read(get: Get, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+    from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+
+    def only(self: object, *, details: Any = None, **_: object) -> bool:
+        return details.id == dag_id("bazaar-craft")
+
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", only)
+    page = get(f"{PREFIX}/index.html")
+    assert page.status_code == 200
+    assert "bazaar-craft" in page.text
+    assert not any(name in page.text for name in ("bazaar-open", "bazaar-avro", "bazaar-canal", "shopdb"))
+    for path in ("index.html", f"{HOUR}", "2026-01.html", "tables/shopdb.orders.html", "tables/shopdb.secret.html"):
+        answer = get(f"{PREFIX}/bazaar-open/{path}")
+        assert (answer.status_code, answer.json()) == (403, {"detail": "Forbidden"})
+    assert get(f"{PREFIX}/nobody/index.html").status_code == 403, "whether a feed exists is not told"
+    monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", lambda *_, **__: False)
+    assert "There is no feed that you may read." in get(f"{PREFIX}/index.html").text
+
+
+def test_the_menu_of_airflow_leads_to_the_pages(get: Get) -> None:
+    plugins = get("/api/v2/plugins", role="ADMIN").json()["plugins"]
+    (entry,) = [view for plugin in plugins if plugin["name"] == "tidelake" for view in plugin["external_views"]]
+    assert (entry["name"], entry["destination"], entry["nav_top_level"], entry["url_route"]) == ("Tidelake", "nav", True, None)
+    assert entry["href"] == quality_url("index.html") == f"http://airflow.example:8080{PREFIX}/index.html"
+
+
+@pytest.mark.parametrize("path", ["", "/index.html", "/bazaar-open/index.html", "/bazaar-open/tables/shopdb.orders.html"])
+def test_a_page_needs_a_login(get: Get, path: str) -> None:
+    assert get(f"{PREFIX}{path or '/'}", role=None).status_code == 401
 
 
 @pytest.mark.parametrize("path", [PAGE, "/tidelake/quality/nobody/nowhen", "/tidelake/quality/openapi.json", "/tidelake/quality/docs"])
@@ -107,22 +174,50 @@ def test_a_user_without_a_role_reads_nothing(get: Get) -> None:
     assert get(PAGE, role="").status_code in (401, 403)
 
 
-def test_a_missing_report_says_what_to_run(get: Get, lake: Path) -> None:
-    answer = get(PAGE)
+def test_a_missing_report_says_what_to_run(get: Get, feed: Feed) -> None:
+    answer = get(f"{PREFIX}/bazaar-open/2026-01-05T15")
     assert answer.status_code == 404
-    assert f"tidelake run --feed bazaar-open --hour {HOUR}" in answer.text
-    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "tidelake run --feed bazaar-open --hour 2026-01-05T15" in answer.text
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
 
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [(f"nobody/{HOUR}", "no feed &#x27;nobody&#x27;"), ("bazaar-open/<b>now<b>", "not an hour"), ("bazaar-open/..%2F..", "")],
+    [
+        (f"nobody/{HOUR}", "There is no feed nobody."),
+        ("bazaar-open/2026-01-05T99", "not an hour: &#39;2026-01-05T99&#39;"),
+        ("bazaar-open/2031-07.html", "has no hours of 2031-07"),
+        ("bazaar-open/tables/shopdb.gone.html", "The newest cut has no such table"),
+        ("bazaar-open/tables/<b>x<b>.html", "The newest cut has no such table"),
+        ("bazaar-open/<b>now<b>", "There is no page at this address."),
+        ("bazaar-open/..%2F..", "There is no page at this address."),
+        ("..%2f..%2fetc%2fpasswd", "There is no page at this address."),
+        ("%2e%2e%2fbazaar-open%2findex.html", "There is no page at this address."),
+        ("bazaar-open/tables/..%2f..%2findex.html", "There is no page at this address."),
+        ("bazaar-open/tables/%2e%2e.html", "The newest cut has no such table"),
+        ("bazaar-open%00/index.html", "There is no page at this address."),
+        ("BAZAAR-OPEN/index.html", "There is no page at this address."),
+        ("openapi.json", "There is no page at this address."),
+    ],
 )
-def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, lake: Path, path: str, says: str) -> None:
-    answer = get(f"/tidelake/quality/{path}")
+def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, feed: Feed, path: str, says: str) -> None:
+    answer = get(f"{PREFIX}/{path}")
     assert answer.status_code == 404
     assert says in answer.text
     assert "<b>" not in answer.text
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
+
+
+def test_the_folder_of_a_feed_without_a_slash_leads_to_its_page(get: Get, feed: Feed) -> None:
+    answer = get(f"{PREFIX}/bazaar-open")
+    assert (answer.status_code, answer.headers["location"]) == (307, "bazaar-open/index.html")
+
+
+def test_a_feed_that_never_ran_is_told_apart_from_a_broken_lake(get: Get, lake: Path) -> None:
+    answer = get(f"{PREFIX}/bazaar-open/index.html")
+    assert answer.status_code == 502
+    assert "NO_LAKE: there is no lake at" in answer.text
+    assert "bazaar-open never ran" in taken(get(f"{PREFIX}/index.html").text).words
 
 
 def test_a_lake_that_cannot_be_read_is_told_apart_from_a_missing_report(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +227,14 @@ def test_a_lake_that_cannot_be_read_is_told_apart_from_a_missing_report(get: Get
     assert answer.status_code == 502
     assert "<p>CONFIG: " in answer.text
     assert "the environment has no TIDELAKE_" in answer.text
+    assert "bazaar-open cannot be read CONFIG: " in taken(get(f"{PREFIX}/index.html").text).words
+
+
+def test_a_damaged_report_says_how_to_write_it_again(get: Get, feed: Feed) -> None:
+    open_store(feed.lake.uri).write(quality_key("bazaar-open", HOUR), b"{")
+    answer = get(PAGE)
+    assert answer.status_code == 502
+    assert "remove it: `tidelake report --feed bazaar-open --hour …` writes it again" in answer.text
 
 
 def test_a_reader_that_breaks_says_so_in_a_line(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,14 +243,26 @@ def test_a_reader_that_breaks_says_so_in_a_line(get: Get, lake: Path, monkeypatc
     answer = get(PAGE)
     assert answer.status_code == 502
     assert "<p>STORAGE: the reader ended with status 1: ImportError: no &lt;tide&gt;</p>" in answer.text
+    assert "style-src 'sha256-" in answer.headers["content-security-policy"]
 
 
-def test_the_reader_prints_the_page_and_ends_as_the_command_line_does(lake: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    schemas = str(CHECKOUT / "schemas")
-    assert stored([schemas, "bazaar-open", HOUR]) == 0
-    assert capfdbinary.readouterr().out == b""
-    open_store(str(lake)).write(report_key("bazaar-open", HOUR), b"<h1>page</h1>")
-    assert stored([schemas, "bazaar-open", HOUR]) == 0
-    assert capfdbinary.readouterr().out == b"<h1>page</h1>"
-    assert stored([schemas, "nobody", HOUR]) == 2
-    assert capfdbinary.readouterr().err.startswith(b"error: CONFIG: no feed 'nobody'")
+def test_a_reader_that_does_not_end_is_given_up(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hangs(command: list[str], **_: object) -> None:
+        raise subprocess.TimeoutExpired(command, 60)
+
+    monkeypatch.setattr(subprocess, "run", hangs)
+    answer = get(PAGE)
+    assert (answer.status_code, "no answer within 60 s; check that the object store is running" in answer.text) == (502, True)
+
+
+def test_the_reader_has_none_of_airflows_own_settings(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = list[dict[str, str]]()
+
+    def watched(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+        seen.append(env)
+        return subprocess.CompletedProcess(command, 0, "200\npolicy\npage", "")
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    assert get(PAGE).text == "page"
+    assert [name for name in seen[0] if name.startswith("AIRFLOW")] == []
+    assert seen[0]["TIDELAKE_LAKE"] == str(lake)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -248,7 +250,9 @@ def test_the_page_needs_nothing_but_itself() -> None:
     assert "url(" not in taken.source
     assert not any(name.startswith("on") for _, attributes in taken.tags for name in attributes)
     policy = next(m for m in taken.elements("meta") if m.get("http-equiv") == "Content-Security-Policy")
-    assert policy["content"] == "default-src 'none'; style-src 'unsafe-inline'"
+    style = taken.source.partition("<style>")[2].partition("</style>")[0]
+    assert policy["content"] == f"default-src 'none'; style-src 'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'"
+    assert not any("style" in attributes for _, attributes in taken.tags)
 
 
 def test_the_page_has_a_title_one_first_heading_and_every_anchor() -> None:

@@ -10,7 +10,7 @@ from airflow.sdk.plugins_manager import AirflowPlugin
 
 
 class TidelakePlugin(AirflowPlugin):
-    """Adds the page of quality reports to Airflow."""
+    """Adds the quality pages to Airflow, with an entry of its menu."""
 
     name = "tidelake"
 
@@ -20,4 +20,13 @@ class TidelakePlugin(AirflowPlugin):
         from tidelake.airflow.quality import quality_app
         from tidelake.airflow.stage import QUALITY_PREFIX
 
-        return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality reports"}]
+        return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality pages"}]
+
+    @property
+    def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow's is a class attribute
+        """Return the entry of the menu. It has no `url_route`: Airflow would show the pages in a frame that links cannot leave, and the
+        pages link to DAGs.
+        """
+        from tidelake.airflow.stage import quality_url
+
+        return [{"name": "Tidelake", "href": quality_url("index.html"), "destination": "nav", "nav_top_level": True}]

@@ -48,6 +48,11 @@ def schemas_folder() -> Path:
     return Path(os.environ.get("TIDELAKE_SCHEMAS") or Path(conf.get("core", "dags_folder")).resolve().parent / "schemas")
 
 
+def quality_url(path: str) -> str:
+    """Return the URL of a quality page (pages/addresses.py)."""
+    return f"{conf.get('api', 'base_url', fallback='').rstrip('/')}{QUALITY_PREFIX}/{path}"
+
+
 def hours_of(params: Mapping[str, Any], partition_key: str | None) -> list[str]:
     """Return the hours of a run: `hour`, else the partition key, up to `until` if given. Raises ConfigError."""
     first = params.get("hour") or partition_key
@@ -89,8 +94,7 @@ class QualityReportLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """Return the page's URL; empty if the hour is not known yet."""
         hour = getattr(operator, "hour", None)
-        base = conf.get("api", "base_url", fallback="").rstrip("/")
-        return f"{base}{QUALITY_PREFIX}/{operator.feed}/{hour}" if hour else ""
+        return quality_url(f"{operator.feed}/{hour}") if hour else ""
 
 
 class StageOperator(BaseOperator):

@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.checks import mistakes
-from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, opened, out, print_json, say
+from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Json, SchemasFolder, errors, opened, out, print_json, say, working
 from tidelake.cli.sharing import shared
 from tidelake.config.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
 from tidelake.config.table_name import written
@@ -279,17 +279,61 @@ def _hours(hours: list[dict[str, Any]]) -> str:
 
 
 def report(
-    feed: FeedName,
+    feed: Annotated[
+        str | None, typer.Option("--feed", metavar="F", help="Name of the feed. --site alone writes the pages of all feeds.")
+    ] = None,
     hour: Annotated[
         str | None, typer.Option("--hour", metavar="H", help="Hour of the report (UTC). Default: the newest landed hour.")
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a copy of the page here.")] = None,
+    site: Annotated[
+        Path | None,
+        typer.Option("--site", metavar="DIR", help="Write pages of all feeds, hours and tables into this folder, from the stored reports."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write the quality report of an hour: input, output, and what was rejected and why. Does not start Spark."""
+    """Write the quality report of an hour: input, output, and what was rejected and why. Does not start Spark.
+
+    With --site, write the pages of all feeds as files that any web server shows, or a browser without one.
+    Run it again after new hours: only files that changed are written.
+    Exit code 1: a feed or a stored report could not be read; its page states why.
+    """
+    if site is not None:
+        if hour is not None or output is not None:
+            raise ConfigError("--site writes the pages of all hours", remedy="leave out --hour and --output")
+        _site(schemas, site, feed, as_json, open_)
+    elif feed is None:
+        raise ConfigError("a report is that of a feed's hour", remedy="give --feed F, or --site DIR for the pages of all feeds")
+    else:
+        _report(schemas, feed, hour, output, as_json, open_)
+
+
+def _site(schemas: Path, folder: Path, feed: str | None, as_json: bool, open_: bool) -> None:
+    from tidelake.pages.site import feeds_to_write, write_site
+    from tidelake.pages.site_folder import SiteFolder
+
+    names = feeds_to_write(schemas, feed)
+    made = SiteFolder(folder)
+    with working(f"pages of {plural(len(names), 'feed')}") as bar:
+        rows = write_site(schemas, made, names, bar)
+    wrong = [*(f"{row.feed}: {row.why}" for row in rows if not row.can_be_read), *made.damaged]
+    if as_json:
+        counts = {"written": made.written, "unchanged": made.unchanged, "removed": made.removed}
+        print_json({"site": str(folder), "feeds": {row.feed: row.word for row in rows}} | counts | {"errors": wrong})
+    else:
+        for said in wrong:
+            errors.print(f"error: {said}", soft_wrap=True)
+        say(f"{folder / 'index.html'}: {made.written} written, {made.unchanged} unchanged, {made.removed} removed")
+    if open_:
+        webbrowser.open((folder / "index.html").resolve().as_uri())
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _report(schemas: Path, feed: str, hour: str | None, output: Path | None, as_json: bool, open_: bool) -> None:
     from tidelake.config.lake_paths import report_key
     from tidelake.land.store.manifest import generations
     from tidelake.validate.report import hour_facts, write_report

@@ -43,6 +43,16 @@ def landed_key(feed: str, topic: str, hour: str, partition: int, first: int, las
     return f"{landed_folder(feed, topic, hour, partition)}/{_canonical_name(first, last, digest)}"
 
 
+def in_hours(folder: str, begin: str) -> str:
+    """Return the prefix of the documents of hours that begin with a text, such as a month. folder: manifests() or decoded()."""
+    return f"{folder}hour={begin}"
+
+
+def hour_of_document(key: str) -> str:
+    """Return the hour of a key below in_hours()."""
+    return key.rsplit("/hour=", 1)[1].partition("/")[0].removesuffix(".json")
+
+
 def hour_of_landed(key: str) -> str:
     """Return the hour of a canonical object."""
     return key.rsplit("/hour=", 1)[1].partition("/")[0]
@@ -187,14 +197,19 @@ def lease_key(feed: str) -> str:
     return f"leases/{feed}.json"
 
 
+def reports(feed: str) -> str:
+    """Return the prefix of a feed's data-quality reports. An hour, or the beginning of one, may follow."""
+    return f"reports/{feed}/"
+
+
 def quality_key(feed: str, hour: str) -> str:
     """Return the key of an hour's data-quality result, as JSON."""
-    return f"reports/{feed}/{hour}.json"
+    return f"{reports(feed)}{hour}.json"
 
 
 def report_key(feed: str, hour: str) -> str:
     """Return the key of an hour's data-quality report, as HTML."""
-    return f"reports/{feed}/{hour}.html"
+    return f"{reports(feed)}{hour}.html"
 
 
 def events_table(feed: str) -> str:

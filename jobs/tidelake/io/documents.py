@@ -25,8 +25,8 @@ _REMEDIES = {  # by the first folder of the key
     "publish": "restore an earlier version of the object; if `tidelake status --feed {feed}` shows a cut of that number or a later one, "
     "remove it instead",
     "runs": "remove it, then run the hour again: `tidelake run --feed {feed} --hour …` writes it again",
-    "reports": "`tidelake report --feed {feed} --hour …` writes it again",
     "mismatches": "remove it, then `tidelake redo --feed {feed} --from …` of the cut's hour writes it again",
+    "reports": "remove it: `tidelake report --feed {feed} --hour …` writes it again",
     "seeds": "remove it and run `tidelake seed` again",
     "lake.json": "remove it: the next `tidelake run` writes it again",
     "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",

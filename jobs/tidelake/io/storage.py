@@ -99,13 +99,14 @@ class _LocalStore(Store):
         self.uri = str(root)
 
     def objects(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        folder = self._path(prefix.rpartition("/")[0])
-        keys = sorted(p.relative_to(self.root).as_posix() for p in _files(folder))
-        return (info for key in keys if key.startswith(prefix) and (info := self._listed(key)))
+        folder, _, begin = prefix.rpartition("/")
+        keys = sorted(p.relative_to(self.root).as_posix() for p in _files(self._path(folder), begin))
+        return (info for key in keys if (info := self._listed(key)))
 
     def some(self, prefix: str, most: int) -> list[ObjectInfo]:
-        found = (self._listed(path.relative_to(self.root).as_posix()) for path in _files(self._path(prefix.rpartition("/")[0])))
-        return list(islice((info for info in found if info and info.key.startswith(prefix)), most))
+        folder, _, begin = prefix.rpartition("/")
+        found = (self._listed(path.relative_to(self.root).as_posix()) for path in _files(self._path(folder), begin))
+        return list(islice((info for info in found if info), most))
 
     def folders(self, prefix: str = "") -> list[str]:
         folder = self._path(prefix)
@@ -209,10 +210,11 @@ class _LocalStore(Store):
         return locked(target.parent / f".tmp-lock-{target.name}")
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files in and below a folder lazily, and links to folders."""
+def _files(folder: Path, begin: str = "") -> Iterator[Path]:
+    """Yield the files in and below a folder lazily, and links to folders. begin: of the names of what is read in the folder itself."""
     for at, folders, names in os.walk(folder):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if name.startswith(begin))
+        names, begin = [name for name in names if name.startswith(begin)], ""
         links = [name for name in folders if Path(at, name).is_symlink()]
         yield from (Path(at, name) for name in sorted([*names, *links]) if not name.startswith(".tmp-"))
 

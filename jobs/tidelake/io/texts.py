@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from markupsafe import Markup, escape
 
-from tidelake.tso import parse_hour, physical_ms, unwrap
+from tidelake.tso import at, parse_hour, physical_ms, unwrap
 
 _CLIPPED = 2000
 # Controls, surrogates and marks that reorder or hide the text around them: shown as U+FFFD. Tabs and line ends are spaces in HTML.
@@ -54,6 +54,16 @@ def moment(ts: int | None) -> str:
 def instant(ms: int) -> str:
     """Return a UTC time with milliseconds. ms: since 1970."""
     return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d %H:%M:%S}.{ms % 1000:03d}Z"
+
+
+def clock(ts: int) -> str:
+    """Return the time of a TSO to the minute: `2026-01-05 10:59 UTC`."""
+    return f"{at(unwrap(ts)):%Y-%m-%d %H:%M} UTC"
+
+
+def iso(ts: int) -> str:
+    """Return the time of a TSO for programs: `2026-01-05T10:59:56Z`."""
+    return f"{at(unwrap(ts)):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def lag(seconds: float) -> str:

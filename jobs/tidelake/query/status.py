@@ -9,7 +9,7 @@ from tidelake.errors import OrderError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import find_certificate
 from tidelake.lake.cuts import first_held, newest_cut
-from tidelake.lake.decisions import by_decision, rejected
+from tidelake.lake.decisions import Rejected, by_decision, rejected
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import generations
 from tidelake.order.incomplete import known
@@ -44,7 +44,7 @@ def feed_status(lake: Lake) -> Status:
         "checks": _checks(lake, cut),
         "hours": [_hour(hour, n, done, cut, first) for hour, n in landed.items()],
         "tables": _tables(lake, cut),
-        "quarantine": _quarantined(lake, list(landed)),
+        "quarantine": len(undecided_messages(lake)),
         "waits_for": waits,
         "definitions": differences(lake.catalog, store, lake.feed, cut),
     }
@@ -108,12 +108,12 @@ def _tables(lake: Lake, cut: Cut | None) -> dict[str, Status]:
     }
 
 
-def _quarantined(lake: Lake, hours: list[str]) -> int:
-    """Count the rejected messages and the groups of rows that fit no table, without a decision."""
+def undecided_messages(lake: Lake) -> list[Rejected]:
+    """Return the rejected messages, and the groups of rows that fit no table, without a decision."""
     feed, events = lake.feed.name, lake.catalog.find_own(events_table(lake.feed.name), lake.feed.name)
     if events is None:
-        return 0
+        return []
     found = mismatch_groups(lake.catalog, lake.store, feed)
-    if any(f.rows for f in events.files({"kind": "rejected"}, [], events.main)):  # file metrics: if nothing was rejected, no row is read
-        found += rejected(events, hours)
-    return len(by_decision(lake.store, feed, found)[0])
+    files = events.files({"kind": "rejected"}, [], events.main)  # file metrics: only hours that have such rows are read
+    found += rejected(events, sorted({str(f.partition[0]) for f in files if f.rows}))
+    return by_decision(lake.store, feed, found)[0]

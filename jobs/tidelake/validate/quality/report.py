@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tidelake.errors import QUARANTINE_CODES
-from tidelake.io import texts
-from tidelake.validate.quality.evidence import place
 from tidelake.validate.quality.facts import HourFacts, TableFacts
 from tidelake.validate.quality.headline import headline, quarantine_commands
+from tidelake.validate.quality.inline import REPORT_STYLE, content_security_policy, inline
+from tidelake.validate.quality.navigation import Navigation
+from tidelake.validate.quality.templates import environment
 from tidelake.validate.quality.trends import changed_rows, quarantined, trends
 from tidelake.validate.quality.verdict import Check
 
-_FILTERS = ("clipped", "prose", "moment", "instant", "lag", "duration", "size", "hour_name", "signed", "plural")  # of tidelake.io.texts
 _KINDS = {
     "row": "Row changes",
     "ddl": "DDL statements",
@@ -47,12 +44,22 @@ class Loss:
     cells: int
 
 
-def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
-    """Return the page of an hour. history: facts of earlier hours, for the plots and for what readers see meanwhile."""
+def render(current: HourFacts, history: Sequence[HourFacts], navigation: Navigation | None = None) -> str:
+    """Return the page of an hour.
+
+    Args:
+        current: Facts of the hour.
+        history: Facts of earlier hours, for the plots and for what readers see meanwhile.
+        navigation: Links to the pages around it, if there are any.
+    """
     failed = sorted((c for c in current.checks if not c.success), key=lambda c: (c.severity, c.table, c.rule))
     quiet = sorted(name for name, t in current.tables.items() if not _moved(t))
-    page = _environment().get_template("page.html.j2")
+    page, style = environment().get_template("page.html.j2"), inline(*REPORT_STYLE)
     return page.render(
+        navigation=navigation,
+        styles=[style],
+        scripts=[],
+        policy=content_security_policy([style]),
         facts=current,
         headline=headline(current, history),
         events=_events(current),
@@ -77,24 +84,9 @@ def render(current: HourFacts, history: Sequence[HourFacts]) -> str:
         quarantine_commands=quarantine_commands(current.feed, current.hour),
         meanings=QUARANTINE_CODES,
         trends=trends(current, history),
+        changed_rows=changed_rows,
+        refused_messages=quarantined,
     )
-
-
-@cache
-def _environment() -> Environment:
-    """Template environment that escapes everything and replaces unprintable characters, because texts come from the data."""
-    made = Environment(
-        loader=PackageLoader("tidelake.validate.quality", "page"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=texts.printable,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {name: getattr(texts, name) for name in _FILTERS}
-    made.filters["place"] = place
-    made.globals |= {"changed_rows": changed_rows, "refused_messages": quarantined}
-    return made
 
 
 def _events(f: HourFacts) -> dict[str, int]:
