@@ -6,6 +6,7 @@ Airflow drops all DAGs of a file that fails to import, so tidelake_feeds.py must
 
 from __future__ import annotations
 
+from tidelake.airflow.notify_classes import mistakes
 from tidelake.airflow.stage import schemas_folder
 from tidelake.config.feed import feed_names, load_feed
 from tidelake.errors import ConfigError
@@ -16,9 +17,10 @@ def problems() -> list[str]:
     found, schemas = [], schemas_folder()
     for name in feed_names(schemas):
         try:
-            load_feed(schemas, name, expand=False)
+            errors = mistakes(load_feed(schemas, name, expand=False))  # of [[notify]]; the feed's DAGs are there all the same
         except ConfigError as e:
-            found.append("; ".join(filter(None, (e.message, e.remedy))))  # the error below brings the code
+            errors = [e]
+        found += ["; ".join(filter(None, (e.message, e.remedy))) for e in errors]  # the error below brings the code
     return found
 
 

@@ -1,7 +1,8 @@
 """Environment variables for a stage's child process from Airflow connections. Nothing of them is printed or stored.
 
 tidelake_s3 (or the connection that TIDELAKE_AWS_CONN_ID names), type aws: endpoint, region and credentials of the object store.
-tidelake, any type: its extra, a JSON object, has the variables that feed.toml names as `${NAME}` and that the environment lacks.
+tidelake, any type: its extra, a JSON object, has the variables that feed.toml names as `${NAME}` and that the environment lacks. The stages
+are not given those of [[notify]].
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ _SPARK = ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MAST
 
 
 def given(feed: Feed) -> dict[str, str]:
-    """Return the variables that connections provide for a feed. Raises ConfigError if a named connection does not exist."""
-    return _variables(feed) | _aws()
+    """Return the variables that connections provide for a feed's stages. Raises ConfigError if a named connection does not exist."""
+    return _variables(feed.model_copy(update={"notify": ()})) | _aws()
+
+
+def given_to_notifiers(feed: Feed) -> dict[str, str]:
+    """Return the variables that the connection `tidelake` provides for a feed and its notifiers."""
+    return _variables(feed)
 
 
 def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:
