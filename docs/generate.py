@@ -156,7 +156,9 @@ def _default(param: Any) -> str:
 
 
 def sections(model: type[BaseModel] | None = None, path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """(path of the section, its model), the file's top level first. Sections by table or column are `tables.*` and `columns.*.*`."""
+    """(path of the section, its model), the file's top level first. Sections by table or column are `tables.*` and `columns.*.*`, a list of
+    sections is `notify.[]`.
+    """
     from tidelake.config.feed import Feed
 
     model = model or Feed
@@ -174,13 +176,13 @@ def _fields(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def _inner(annotation: Any) -> tuple[type[BaseModel] | None, list[str]]:
-    """The model that a field holds, and a `*` for each level of names between."""
+    """The model that a field holds, and between a `*` for each level of names, `[]` for each list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, []
     for argument in reversed(getattr(annotation, "__args__", ())):
         found, stars = _inner(argument)
         if found is not None:
-            return found, (["*"] if getattr(annotation, "__origin__", None) is dict else []) + stars
+            return found, {dict: ["*"], tuple: ["[]"]}.get(getattr(annotation, "__origin__", None), []) + stars
     return None, []
 
 
@@ -214,8 +216,8 @@ def _object_schema(path: str, models: dict[str, type[BaseModel]], texts: dict[st
         inner, stars = _inner(field.annotation)
         if inner is not None:
             value = _object_schema(".".join(filter(None, [path, key, *stars])), models, texts)
-            for _ in stars:
-                value = {"type": "object", "additionalProperties": value}
+            for star in reversed(stars):
+                value = {"type": "array", "items": value} if star == "[]" else {"type": "object", "additionalProperties": value}
         else:
             value = _value_schema(path, key, field, own["properties"][key]) | {"description": _plain(texts[path][key])}
         properties[key] = value
@@ -284,12 +286,16 @@ def feed_page() -> str:
 
 
 def _written(path: str) -> str:
-    return path.replace("tables.*", 'tables."db.table"').replace("columns.*.*", 'columns."db.table".column')
+    path = path.replace("tables.*", 'tables."db.table"').replace("columns.*.*", 'columns."db.table".column')
+    return f"[{path.removesuffix('.[]')}]" if path.endswith(".[]") else path
+
+
+_INSIDE = {"*": "additionalProperties", "[]": "items"}
 
 
 def _at(schema: dict[str, Any], path: str) -> dict[str, Any]:
     for part in filter(None, path.split(".")):
-        schema = schema["additionalProperties"] if part == "*" else schema["properties"][part]
+        schema = schema[_INSIDE[part]] if part in _INSIDE else schema["properties"][part]
     return schema
 
 
@@ -299,7 +305,7 @@ def _type(value: dict[str, Any]) -> str:
     if "anyOf" in value:
         return " or ".join(_type(v) for v in value["anyOf"])
     if value.get("type") == "array":
-        return f"list of {_type(value['items'])}s"
+        return f"list of {_type(value['items'])}{'' if 'enum' in value['items'] else 's'}"
     if value.get("type") == "object":
         inner = value.get("additionalProperties")
         return f"table of {_type(inner)}" if isinstance(inner, dict) and inner else "table"

@@ -68,7 +68,7 @@ def decode(lake: Lake, hour: datetime, *, redo: bool = False) -> DecodeReport:
 
     if not redo:
         is_published(lake.feed, lake.catalog, lake.store, newest_cut(lake.catalog, lake.store, lake.feed.name), format_hour(hour))
-    with lake.hold(f"decode {format_hour(hour)}"):
+    with _reported(lake, hour), lake.hold(f"decode {format_hour(hour)}"):
         return decode_hour(lake, hour, redo=redo)
 
 
@@ -168,12 +168,14 @@ def _report_changes(lake: Lake) -> None:
 
 @contextmanager
 def _reported(lake: Lake, hour: datetime) -> Iterator[None]:
-    """Write a report that gives the reason when a run is blocked."""
+    """Write down the reason when a run is blocked: for notifications, and in the hour's report."""
     try:
         yield
     except (OrderError, OwnershipError, QualityError) as e:
+        from tidelake.validate.blocked import keep_blocked
         from tidelake.validate.report import write_report
 
+        keep_blocked(lake, format_hour(hour), e)
         log.info(write_report(lake, format_hour(hour), e))
         raise
 

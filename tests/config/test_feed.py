@@ -168,7 +168,7 @@ def test_an_unset_variable_in_a_topic_is_no_mistake_of_the_file(tmp_path: Path, 
     assert loaded(tmp_path, text, expand=False).topics == (topic,)
 
 
-ALL_KEYS = "protocol, topics, partitions, time_zone, options, source, watermark, avro, lake, policy, maintenance, columns, tables"
+ALL_KEYS = "protocol, topics, partitions, time_zone, options, source, watermark, avro, lake, policy, maintenance, notify, columns, tables"
 PROTOCOLS = "protocol: Input should be 'open', " + ", ".join(map(repr, protocol_names()[1:-1])) + f" or {protocol_names()[-1]!r}"
 PARTITIONS = 'partitions: the number of partitions of every topic, or a table "topic" = number'
 TOPICS = 'topics: different names of topics, or one pattern written "/…/"'

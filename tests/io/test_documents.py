@@ -70,6 +70,8 @@ def test_a_document_without_a_model_is_an_object(store: Store, content: bytes) -
         (layout.intent_key("shop", 3), "`tidelake status --feed shop`"),
         (layout.run_key("shop", 3, "order"), "`tidelake run --feed shop --hour …`"),
         (layout.mismatches_key("shop", 3), "`tidelake redo --feed shop --from …`"),
+        (layout.blocked_key("shop", HOUR), "a run of the hour that is blocked writes it again"),
+        (layout.notices_key("shop"), "the next look at the feed writes it again"),
         (layout.lease_key("shop"), "`tidelake unlock --feed shop`"),
         ("lake.json", "remove it: the next `tidelake run` writes it again"),
         ("other/x.json", "restore an earlier version"),

@@ -13,14 +13,14 @@ from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.cut import Advance, Cut, Intent, Staged, TableCut
+from tidelake.lake.cut import Advance, Cut, Intent, Reason, Staged, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import CHANGELOG_COLUMNS
 from tidelake.publish.certificate import proof_of
 from tidelake.publish.steps import carry_out, declare
 from tidelake.tso import at, last_of
-from tidelake.validate.quality.verdict import Verdict
+from tidelake.validate.quality.verdict import Check, Verdict
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -42,10 +42,12 @@ def known() -> Catalog:
     return names
 
 
-def publish(lake: Lake, previous: Cut | None, hours: float, by: str = "day") -> Cut:
+def publish(
+    lake: Lake, previous: Cut | None, hours: float, by: str = "day", lacks: Sequence[Reason] = (), checks: Sequence[Check] = ()
+) -> Cut:
     """A cut at this hour: a row more in d.k, its id the cut's number, of half an hour before; d.idle is as it was first.
 
-    by: how a new changelog is partitioned.
+    by: how a new changelog is partitioned; lacks: why the cut is incomplete; checks: results of expectations.
     """
     seq = previous.seq + 1 if previous else 1
     if previous is None:
@@ -74,8 +76,10 @@ def publish(lake: Lake, previous: Cut | None, hours: float, by: str = "day") -> 
         snapshots={"d.k@-1": k, "d.idle@-1": TableCut(identifier="d.idle", uuid=idle.uuid, snapshot_id=idle.main, rows=1)},
         changelogs={"d.k@-1": changes},
         past=dict(previous.past) if previous else {},
+        incomplete=bool(lacks),
+        incomplete_because=list(lacks),
     )
-    verdict = Verdict(feed="shop", hour=cut.hour, seq=seq, run=cut.run, checks=[])
+    verdict = Verdict(feed="shop", hour=cut.hour, seq=seq, run=cut.run, checks=list(checks))
     intent = Intent(cut=cut, advances=advances, certificate=proof_of(Staged(cut=cut), verdict, {}, previous, cut, {}))
     declare(lake.store, intent)
     return carry_out(lake.catalog, lake.store, intent)

@@ -4,6 +4,7 @@ tidelake, any type: its extra, a JSON object, has the variables that feed.toml n
 tidelake: also endpoint (host), access key (login, password) and region of the object store.
 tidelake_s3, type aws: endpoint, region and credentials of the object store, if `tidelake` has no endpoint and no access key.
 TIDELAKE_AWS_CONN_ID names another connection of type aws, which comes before both.
+The stages are not given the variables of [[notify]].
 """
 
 from __future__ import annotations
@@ -25,12 +26,17 @@ _SPARK = ("TIDELAKE_SPARK_SERVER", "TIDELAKE_SPARK_REMOTE", "TIDELAKE_SPARK_MAST
 
 
 def given(feed: Feed, conn_id: str = VARIABLES) -> dict[str, str]:
-    """Return the variables that connections provide for a feed. conn_id: of the connection of type tidelake.
+    """Return the variables that connections provide for a feed's stages. conn_id: of the connection of type tidelake.
 
     Raises ConfigError if a named connection does not exist.
     """
     connection = _connection(conn_id)
-    return _variables(feed, connection) | _object_store(connection)
+    return _variables(feed.model_copy(update={"notify": ()}), connection) | _object_store(connection)
+
+
+def given_to_notifiers(feed: Feed) -> dict[str, str]:
+    """Return the variables that the connection `tidelake` provides for a feed and its notifiers."""
+    return _variables(feed, _connection(VARIABLES))
 
 
 def stage_environment(connected: Mapping[str, str]) -> dict[str, str]:

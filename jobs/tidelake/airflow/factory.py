@@ -9,6 +9,8 @@ from airflow.sdk import DAG
 
 from tidelake.airflow.feed_dag import feed_dag
 from tidelake.airflow.maintenance_dag import maintenance_dag
+from tidelake.airflow.notify_classes import mistakes
+from tidelake.airflow.notify_dag import notify_dag
 from tidelake.airflow.stage import schemas_folder
 from tidelake.config.feed import Feed, existing_feeds, load_feed
 from tidelake.errors import ConfigError
@@ -17,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 def tidelake_dags(schemas: str | Path | None = None) -> list[DAG]:
-    """Make an hourly DAG and a maintenance DAG for each feed. Airflow registers them under the file that calls this.
+    """Make an hourly DAG and a maintenance DAG for each feed, and one that notifies people. Airflow registers them under the calling file.
 
     A feed whose feed.toml is wrong is left out with a warning, because Airflow drops all DAGs of a file that fails to import.
     tidelake_dag_errors, called in another file, makes it an import error.
@@ -32,11 +34,13 @@ def tidelake_dags(schemas: str | Path | None = None) -> list[DAG]:
     feeds, errors = _feeds(folder)
     for error in errors:
         log.warning("a feed is left out: %s", error)
-    return [make(feed, folder) for feed in feeds for make in (feed_dag, maintenance_dag)]
+    dags = [make(feed, folder) for feed in feeds for make in (feed_dag, maintenance_dag)]
+    notifies = notify_dag(feeds, folder)
+    return dags if notifies is None else [*dags, notifies]
 
 
 def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
-    """Fail the import of the file that calls this while a feed.toml is wrong, so that Airflow shows the error. It makes no DAG.
+    """Fail the import of the file that calls this while a feed.toml or a notifier is wrong, so that Airflow shows it. It makes no DAG.
 
     Args:
         schemas: As for tidelake_dags.
@@ -44,7 +48,8 @@ def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
     Raises:
         ConfigError: The folder has no feeds, or some of them are wrong.
     """
-    _, errors = _feeds(_folder(schemas))
+    feeds, errors = _feeds(_folder(schemas))
+    errors += [_sentence(e) for feed in feeds for e in mistakes(feed)]  # the DAGs of these feeds are there all the same
     if errors:
         raise ConfigError("\n".join(errors), remedy="`tidelake check` reports the same")
 
@@ -61,5 +66,9 @@ def _feeds(folder: Path) -> tuple[list[Feed], list[str]]:
         try:
             feeds.append(load_feed(folder, name, expand=False))
         except ConfigError as e:
-            errors.append("; ".join(filter(None, (e.message, e.remedy))))  # without the code, which the error of all brings
+            errors.append(_sentence(e))
     return feeds, errors
+
+
+def _sentence(e: ConfigError) -> str:
+    return "; ".join(filter(None, (e.message, e.remedy)))  # without the code, which the error of all brings

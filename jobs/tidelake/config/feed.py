@@ -17,12 +17,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from tidelake.config.notify import Notifiers, Notify
 from tidelake.config.options import SinkOptions
 from tidelake.config.places import refuse_relative
 from tidelake.config.policy import ColumnPolicy, Policy, ValueRules
 from tidelake.config.retention import Maintenance
 from tidelake.config.source import VARIABLE, Archiver, ClosedBy, Source, check_storage
 from tidelake.config.table_name import by_table
+from tidelake.config.variables import expanded
 from tidelake.errors import ConfigError
 
 Protocol = Literal[
@@ -34,7 +36,8 @@ CLAIM_CHECK = frozenset({"open", "canal-json", "simple-json", "simple-avro"})  #
 _QUIET = {"next-offset": 0, "resolved": 0, "quiet": 15}  # default quiet_minutes
 
 _RULES = tuple(f.name for f in fields(ValueRules))
-_ARCHIVER = frozenset({"source.archiver"})
+_ARCHIVER = "source.archiver"
+_NOTIFY = "notify"  # what it names is of Airflow, which sends the messages; the stages need none of it
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 _NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
@@ -126,6 +129,7 @@ class Feed(_Section):
     lake: LakeConfig
     policy: Policy = Policy()
     maintenance: Maintenance = Maintenance()
+    notify: Notifiers = ()
     columns: dict[str, dict[str, ColumnPolicy]] = {}
     tables: dict[str, TablePolicy] = {}
 
@@ -295,7 +299,7 @@ def load_feed(
     schemas: Path, name: str, environment: Mapping[str, str] | None = None, *, expand: bool = True, archiving: bool = False
 ) -> Feed:
     """Read schemas/<name>/feed.toml. With `expand`, replace `${NAME}` from the environment; in [source.archiver] only with `archiving`,
-    because the stages need neither Kafka nor its credentials.
+    because the stages need neither Kafka nor its credentials; in [[notify]] never.
 
     Raises ConfigError: no such feed, invalid TOML (with the line), wrong or unknown keys, an unset variable.
     """
@@ -310,8 +314,8 @@ def load_feed(
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as e:
         raise ConfigError(f"{path}: not TOML: {e}") from e
     _refuse_a_key(content, path)
-    left = frozenset() if archiving else _ARCHIVER
-    values = _expanded(content, os.environ if environment is None else environment, str(path), "", left) if expand else content
+    left = frozenset({_NOTIFY} if archiving else {_NOTIFY, _ARCHIVER})
+    values = expanded(content, os.environ if environment is None else environment, str(path), left=left) if expand else content
     ours = {"name": name, "folder": path.parent}
     if wrong := sorted(ours.keys() & values.keys()):
         raise ConfigError(f"{path}: {wrong[0]}: unknown key; allowed: {', '.join(_keys(()))}")
@@ -349,28 +353,6 @@ def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
     return sorted({name for name in VARIABLE.findall(text) if name not in environment})
 
 
-def _expanded(value: Any, environment: Mapping[str, str], path: str, key: str, left: frozenset[str]) -> Any:
-    """Replace the variables in a value, except in the sections `left`."""
-    if key in left:
-        return value
-    if isinstance(value, dict):
-        return {k: _expanded(v, environment, path, f"{key}.{k}" if key else k, left) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_expanded(v, environment, path, key, left) for v in value]
-    if not isinstance(value, str):
-        return value
-
-    def substitute(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in environment:
-            raise ConfigError(
-                f"{path}: {key}: the environment has no {name}", remedy=f"set {name}, or an Airflow connection that provides it"
-            )
-        return environment[name]
-
-    return VARIABLE.sub(substitute, value)
-
-
 def _sentence(error: dict[str, Any], content: Any) -> str:
     """Describe one error with the value as written in the file, because the values of variables may be secrets."""
     where = error["loc"]
@@ -399,6 +381,7 @@ def _keys(section: tuple[str | int, ...]) -> list[str]:
         "lake": LakeConfig,
         "policy": Policy,
         "maintenance": Maintenance,
+        "notify": Notify,
         "columns": ColumnPolicy,
         "tables": TablePolicy,
     }

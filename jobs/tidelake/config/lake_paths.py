@@ -212,6 +212,21 @@ def report_key(feed: str, hour: str) -> str:
     return f"{reports(feed)}{hour}.html"
 
 
+def blocked(feed: str) -> str:
+    """Return the prefix of what blocked a feed's hours."""
+    return f"blocked/{feed}/"
+
+
+def blocked_key(feed: str, hour: str) -> str:
+    """Return the key of what blocked an hour when it ran last."""
+    return f"{blocked(feed)}hour={hour}.json"
+
+
+def notices_key(feed: str) -> str:
+    """Return the key of the record of which notifier has heard of which cause."""
+    return f"notices/{feed}.json"
+
+
 def events_table(feed: str) -> str:
     """Return the name of a feed's events table."""
     return f"{SYSTEM}.{feed.replace('-', '_')}_events"

@@ -28,6 +28,8 @@ _REMEDIES = {  # by the first folder of the key
     "mismatches": "remove it, then `tidelake redo --feed {feed} --from …` of the cut's hour writes it again",
     "reports": "remove it: `tidelake report --feed {feed} --hour …` writes it again",
     "seeds": "remove it and run `tidelake seed` again",
+    "notices": "remove it: the next look at the feed writes it again and tells of the causes that last",
+    "blocked": "remove it: a run of the hour that is blocked writes it again",
     "lake.json": "remove it: the next `tidelake run` writes it again",
     "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",
 }
