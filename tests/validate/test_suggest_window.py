@@ -132,7 +132,11 @@ def test_a_renamed_column_is_suggested_by_its_present_name(tmp_path: Path) -> No
         statement = ddl(at + 1, "ALTER TABLE d.k RENAME COLUMN grade TO quality")
         publish(lake, feed.add(lake, [*statement, *resolved(at + from_ms(3_000_000))]))
         k = files(lake)["d.k"]
-    columns = {r.arguments.get("column") for r in k.rules}
-    assert "quality" in columns
-    assert "grade" not in columns
+        (feed.feed.folder / "expectations").mkdir()
+        (feed.feed.folder / "expectations" / "d.k.toml").write_text(k.text)
+        check_rules(feed.feed)
+    later = {r.arguments.get("column"): r.arguments.get("later", False) for r in k.rules}
+    assert "grade" not in later
+    assert (later["quality"], later["price"]) == (True, False)
+    assert {e.later for e in read_expectations(feed.feed.folder) if e.arguments.get("column") == "quality"} == {True}
     assert format_hour(parse_hour(HOURS[1])) in k.text

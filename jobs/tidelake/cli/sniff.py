@@ -16,8 +16,8 @@ import typer
 from rich.table import Table
 
 from tidelake.cli.common import Debug, Json, out, print_json, say
-from tidelake.cli.guesses import guess_document, misread_documents
-from tidelake.cli.sniff_archive import UNDECIDED, sniff_archive
+from tidelake.cli.sniffing.archive import UNDECIDED, sniff_archive
+from tidelake.cli.sniffing.guesses import guess_document, misread_documents
 from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from tidelake.config.feed import Feed
 from tidelake.config.table_name import file_stem
 from tidelake.errors import ConfigError, StorageError
+from tidelake.history.contract import read_recorded_ddl, read_tables
 from tidelake.history.incarnations import Column, Incarnation
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeTable
@@ -17,6 +19,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.scans import After
 from tidelake.lake.tables import PARTIAL, physical, value_rules
 from tidelake.tso import begin_ts, parse_hour
+from tidelake.validate.quality.applicable import columns_of
 from tidelake.validate.suggest.profile import ColumnProfile, TableProfile
 from tidelake.validate.suggest.rules import LEAST_ROWS, Described, Suggested, suggested
 from tidelake.validate.suggest.text import as_toml
@@ -77,9 +80,19 @@ def suggest(lake: Lake, cut: Cut, i: Incarnation, hours: int, progress: Progress
     if changelog is not None:
         first = begin_ts(parse_hour(cut.hour) - timedelta(hours=hours - 1))
         _read_changes(tables[changelog.identifier], changelog.snapshot_id, After(min(first, cut.applied_ts), cut.resolved_ts), profile)
-    rules = suggested(profile, described)
+    rules = _with_later(lake.feed, i.name, suggested(profile, described))
     text = as_toml(_heading(lake, cut, i, profile, hours), rules, _remarks(described, rules))
     return SuggestedFile(table=i.name, stem=file_stem(i.names[-1].database, i.names[-1].table), rules=rules, text=text)
+
+
+def _with_later(feed: Feed, table: str, rules: list[Suggested]) -> list[Suggested]:
+    """The rules, those about columns that tables.sql does not have with `later`: a statement added the column."""
+    known = columns_of(read_tables(feed.folder), read_recorded_ddl(feed.folder), feed).get(table.lower())
+    if known is None:
+        return rules
+    named = [[r.arguments["column"]] if "column" in r.arguments else r.arguments.get("column_list", []) for r in rules]
+    added = [any(c.lower() not in known for c in columns) for columns in named]
+    return [replace(r, arguments={**r.arguments, "later": True}) if late else r for r, late in zip(rules, added, strict=True)]
 
 
 def _described(lake: Lake, i: Incarnation, c: Column, judged: LakeTable) -> Described | None:

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tidelake.cli.common import errors, out, print_json, say
-from tidelake.cli.guesses import guess_document
-from tidelake.cli.sniff_write import write_feeds
+from tidelake.cli.sniffing.guesses import guess_document
+from tidelake.cli.sniffing.write import write_feeds
 from tidelake.io.texts import plural
 from tidelake.tso import format_hour, show
 

@@ -1,0 +1,1 @@
+"""What `tidelake sniff` prints and writes: guesses, archives, feed.toml files."""
