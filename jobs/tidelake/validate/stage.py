@@ -31,7 +31,7 @@ from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.judge import Measure, judge_frame, judge_measures
 from tidelake.validate.quality.rule_rows import with_rows
 from tidelake.validate.quality.verdict import Verdict
-from tidelake.validate.written import AT_HAND, KINDS, WrittenCounts, appended, written
+from tidelake.validate.written import AT_HAND, KINDS, WrittenCounts, staged_rows, written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,10 +61,11 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
         if sum(found[i][kind] for kind in _IMAGES) <= staged.counts[i].partial:
             continue  # only deletes and partial rows: aggregates over no rows mean nothing
         log.info(f"{tables[i].name}: {len(rules)} expectations")
-        images = _images(appended(lake.spark, staged.changelogs[i])).persist()
+        changelog = catalog.load(staged.changelogs[i].identifier)
+        images = _images(staged_rows(lake.spark, changelog, staged.changelogs[i], staged.counts[i].changes)).persist()
         judged = judge_frame(images, rules)
         if any(not c.success for c in judged):
-            judged = with_rows(images, rules, judged, index_columns(catalog.load(staged.changelogs[i].identifier), tables[i]))
+            judged = with_rows(images, rules, judged, index_columns(changelog, tables[i]))
         checks += judged
         images.unpersist()
     verdict = Verdict(
