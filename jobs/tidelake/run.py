@@ -15,12 +15,11 @@ from tidelake.errors import OrderError, OwnershipError, QualityError
 from tidelake.lake.opened import Lake
 from tidelake.lake.staged import Target, read_staged
 from tidelake.lake.turns import is_published, refuse_out_of_turn
-from tidelake.land import LandReport, land_hour
 from tidelake.tso import format_hour
-from tidelake.validate.quality.applicable import check_rules
 
 if TYPE_CHECKING:
     from tidelake.decode.stage import DecodeReport
+    from tidelake.land.hour import LandReport
     from tidelake.order.stage import OrderReport
     from tidelake.publish.stage import Published
     from tidelake.validate.quality.verdict import Verdict
@@ -43,6 +42,9 @@ def land(lake: Lake, hour: datetime, progress: Callable[[int, int], None] | None
     Raises:
         TidelakeError: What `land_hour` and `check_rules` raise. A blocked run leaves a report that gives the reason.
     """
+    from tidelake.land import land_hour
+    from tidelake.validate.quality.applicable import check_rules
+
     lake.feed.check_hour(format_hour(hour))
     if not lake.store.some(cuts(lake.feed.name), 1):  # after the first cut, statements may have changed the tables
         check_rules(lake.feed)

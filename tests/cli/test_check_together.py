@@ -127,7 +127,7 @@ def test_rules_that_tables_and_recorded_statements_can_meet_are_right(tmp_path: 
 def test_before_the_first_cut_land_and_run_say_it_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = feeds.FEED.replace("${TIDELAKE_ARCHIVE}", str(tmp_path / "archive")).replace("${TIDELAKE_LAKE}", str(tmp_path / "lake"))
     feeds.write(tmp_path / "schemas", feed=text, rules=rule("column_values_to_not_be_null", column="nots"))
-    monkeypatch.setattr("tidelake.run.land_hour", None)  # what comes next
+    monkeypatch.setattr("tidelake.land.land_hour", None)  # what comes next
     for command in ("land", "run"):
         done = call(command, "--feed", "shop", "--hour", "2026-01-05T10", "--schemas", tmp_path / "schemas")
         assert done.code == 2

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
-from tidelake.land.hour import LandReport, OnBytesLanded
-from tidelake.land.hour import land_hour as land_archived_hour
+
+if TYPE_CHECKING:
+    from tidelake.land.hour import LandReport, OnBytesLanded
 
 
 def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None) -> LandReport:
@@ -21,10 +23,9 @@ def land_hour(feed: Feed, hour: datetime, progress: OnBytesLanded | None = None)
         OrderError, ConfigError, StorageError: What the called function raises.
     """
     if feed.source.kind == "archive":
+        from tidelake.land.hour import land_hour as land_archived_hour
+
         return land_archived_hour(feed, hour, progress)
     from tidelake.land.live import land_live_hour  # imports Kafka's client, which archives do not need
 
     return land_live_hour(feed, hour, progress)
-
-
-__all__ = ["LandReport", "land_hour"]

@@ -12,8 +12,6 @@ from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Abandoned, Cut, Intent
 from tidelake.lake.cut_documents import find_outcome, keep, newest_intent, read_cut
 from tidelake.lake.cuts import is_published
-from tidelake.publish.abandon import finish
-from tidelake.publish.steps import carry_out
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +41,10 @@ def recover(catalog: LakeCatalog, store: Store, feed: str) -> Cut | None:
             code="WRONG_CATALOG",
             remedy="is the catalog an older copy? Restore the newest one",
         )
+
+    from tidelake.publish.abandon import finish  # what publishes is not imported where nothing is to be published
+    from tidelake.publish.steps import carry_out
+
     outcome = find_outcome(store, feed, seq)
     intent = read_document(store, intent_key(feed, seq), Intent)
     if isinstance(outcome, Abandoned):

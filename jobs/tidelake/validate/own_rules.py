@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidelake.config.feed import Feed
@@ -19,7 +20,7 @@ from tidelake.validate.quality.judge_counts import ChangeCounts, count_measures
 from tidelake.validate.quality.judge_sample import judge_sample
 from tidelake.validate.quality.rule_rows import with_rows
 from tidelake.validate.quality.verdict import Check
-from tidelake.validate.written import KINDS, WrittenCounts, appended
+from tidelake.validate.written import KINDS, WrittenCounts, staged_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,12 +60,9 @@ def judged_by_rows(lake: Lake, own: Rules, found: Mapping[str, WrittenCounts], s
         if not others or not _new_rows(found[i], staged.counts[i]):
             continue
         log.info(f"{tables[i].name}: {len(others)} expectations")
-        advance = staged.changelogs[i]
-
-        def index(i: str = i) -> list[str]:
-            return index_columns(lake.catalog.load(staged.changelogs[i].identifier), tables[i])
-
-        checks += _judged(_images(appended(lake.spark, advance)), others, index)
+        changelog = lake.catalog.load(staged.changelogs[i].identifier)
+        images = _images(staged_rows(lake.spark, changelog, staged.changelogs[i], staged.counts[i].changes))
+        checks += _judged(images, others, partial(index_columns, changelog, tables[i]))
     return checks
 
 

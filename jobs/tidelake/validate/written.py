@@ -28,8 +28,25 @@ KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
 AT_HAND = 100_000  # maximum changes of a small changelog
 
 
+def staged_rows(spark: SparkSession, table: LakeTable, a: Advance, changes: int) -> DataFrame:
+    """Return the rows that a run staged. Few of them are read without Spark, so that the JVM loads neither Iceberg nor S3's client.
+
+    Args:
+        spark: The session.
+        table: The changelog.
+        a: What the run staged.
+        changes: Number of the rows.
+    """
+    if changes > AT_HAND:
+        return appended(spark, a)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows = table.added(a.base, a.to, [c.name for c in table.columns()])
+    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))  # as Iceberg's types are in Spark
+
+
 def appended(spark: SparkSession, a: Advance) -> DataFrame:
-    """Return the rows that a run staged."""
+    """Return the rows that a run staged, read by Spark."""
     reader = spark.read.option("start-snapshot-id", a.base).option("end-snapshot-id", a.to)
     return reader.table(sql_name(a.identifier))
 
