@@ -171,7 +171,7 @@ def test_every_stage_that_is_blocked_writes_down_why(tmp_path: Path) -> None:
         with pytest.raises(OrderError, match="NOT_LANDED"):
             decode(lake, HOUR)
         assert told(lake) == ["blocked NOT_LANDED 2026-01-05T10"]
-        with pytest.raises(OrderError, match="HOUR_MISSING|NOT_DECODED"):
+        with pytest.raises(OrderError, match=r"HOUR_MISSING|NOT_DECODED"):
             order(lake, HOUR)
         assert told(lake)[0] == "recovered NOT_LANDED 2026-01-05T10"
         with pytest.raises(OrderError, match="NOT_ORDERED"):
