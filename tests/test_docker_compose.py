@@ -79,7 +79,15 @@ def test_a_failed_migration_is_tried_again_and_airflow_waits_for_one_that_succee
     assert waiting == {"airflow-api-server", "airflow-dag-processor", "airflow-scheduler", "airflow-triggerer"}
     shell, options, script = migrate["command"]
     assert (shell, options) == ("sh", "-ec"), "without -e the bucket's failure is not the step's"
-    assert script.endswith("airflow db migrate")
+    assert "; airflow db migrate; " in script
+
+
+def test_the_pool_that_the_dags_name_is_made_after_the_migration_and_its_slots_are_a_variable() -> None:
+    script = services()["airflow-migrate"]["command"][2]
+    pool, slots = re.fullmatch(r".*; airflow db migrate; airflow pools set (\w+) (\S+) '[\w ]+'", script).groups()  # type: ignore[union-attr]
+    dag_processor = services()["airflow-dag-processor"]["environment"]
+    assert (pool, slots) == (dag_processor["TIDELAKE_POOL"], "${TIDELAKE_POOL_SLOTS:-2}")
+    assert "#TIDELAKE_POOL_SLOTS=2\n" in (DOCKER / ".env.example").read_text()
 
 
 def test_what_makes_the_bucket_can_run_twice(tmp_path: Path) -> None:

@@ -80,6 +80,13 @@ def test_a_loss_of_each_hour_is_told_and_one_recovery_ends_them() -> None:
     assert told(cut=7) == ["recovered ACCEPTED_LOSS 14"]
 
 
+def test_a_loss_between_two_looks_ends_with_the_one_before_in_one_recovery() -> None:
+    told = Told()
+    first, second = (cause("incomplete", "ACCEPTED_LOSS", hour, ends="loss") for hour in ("10", "14"))
+    told(first)
+    assert told(cut=7, passed=(second, first)) == ["incomplete ACCEPTED_LOSS 14", "recovered ACCEPTED_LOSS 14"]
+
+
 def test_a_notifier_hears_only_of_its_events() -> None:
     told = Told(notifier("incomplete"), notifier("blocked", to="another"))
     assert told(GAP) == []

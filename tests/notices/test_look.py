@@ -17,7 +17,7 @@ from tidelake.lake.opened import Lake
 from tidelake.notices.cause import Notice
 from tidelake.notices.look import forget, look
 from tidelake.publish.rollback import rollback
-from tidelake.run import land
+from tidelake.run import decode, land, order, validate
 from tidelake.tso import format_hour
 from tidelake.validate.blocked import keep_blocked
 from tidelake.validate.quality.verdict import Check
@@ -164,3 +164,16 @@ def test_a_run_that_is_blocked_writes_down_why(tmp_path: Path) -> None:
         put(feed, 0, messages(5, 7))
         land(lake, HOUR)
         assert told(lake) == []  # the hour is not published yet
+
+
+def test_every_stage_that_is_blocked_writes_down_why(tmp_path: Path) -> None:
+    with Lake.of(make_feed(tmp_path, notify=[ALL])) as lake:
+        with pytest.raises(OrderError, match="NOT_LANDED"):
+            decode(lake, HOUR)
+        assert told(lake) == ["blocked NOT_LANDED 2026-01-05T10"]
+        with pytest.raises(OrderError, match=r"HOUR_MISSING|NOT_DECODED"):
+            order(lake, HOUR)
+        assert told(lake)[0] == "recovered NOT_LANDED 2026-01-05T10"
+        with pytest.raises(OrderError, match="NOT_ORDERED"):
+            validate(lake, HOUR)
+        assert told(lake)[-1] == "blocked NOT_ORDERED 2026-01-05T10"

@@ -22,6 +22,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 
 from tidelake.airflow.connections import given, stage_environment
+from tidelake.airflow.pool import scheduling
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
 from tidelake.io.printable import printable
@@ -108,7 +109,7 @@ class StageOperator(BaseOperator):
     command: ClassVar[Sequence[str]] = (sys.executable, "-P", "-m", "tidelake")
 
     def __init__(self, *, stage: str, feed: str, schemas: str, **kwargs: Any) -> None:
-        super().__init__(task_id=stage, **kwargs)
+        super().__init__(task_id=stage, **(scheduling(stage) | kwargs))
         self.stage = stage
         self.feed = feed
         self.schemas = schemas

@@ -34,6 +34,7 @@ COMPONENTS = {
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 START_SECONDS, STOP_SECONDS = 240, 20
+POOL, SLOTS = "tidelake_spark", 2
 _MARK = "TIDELAKE_AIRFLOW"  # in the environment of every child process, so that stop() finds them all
 _LOG_TAIL = 2_000
 
@@ -63,6 +64,7 @@ class Airflow:
         """Start all parts and wait until they are healthy. Raises ConfigError with the end of a log."""
         self.home.mkdir(parents=True, exist_ok=True)
         self.run("db", "migrate")
+        self.run("pools", "set", POOL, str(SLOTS), "tasks that start Spark: docs/how-to/pools.md")
         for name, arguments in COMPONENTS.items():
             with self._log(name).open("wb") as log:
                 self._processes[name] = subprocess.Popen(
@@ -148,6 +150,7 @@ class Airflow:
             "AIRFLOW__CORE__PARALLELISM": str(max(2, os.cpu_count() or 2)),
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.home / 'airflow.db'}",
             "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # the demo's archives get no new hours
+            "TIDELAKE_POOL": POOL,
             "SPT_NOENV": "1",  # process titles must not overwrite the environment, which has the mark
             "TIDELAKE_SCHEMAS": str(checkout / "schemas"),
             _MARK: self._mark,

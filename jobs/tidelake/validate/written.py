@@ -17,6 +17,7 @@ from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Staged
 from tidelake.lake.tables import physical
+from tidelake.spark.run_parts import SMALL_BYTES
 from tidelake.spark.spread import THREADS
 from tidelake.spark.sql_text import literal, quote
 
@@ -37,7 +38,8 @@ def staged_rows(spark: SparkSession, table: LakeTable, a: Advance, changes: int)
         a: What the run staged.
         changes: Number of the rows.
     """
-    if changes > AT_HAND:
+    size = table.summary(a.to).get("added-files-size")
+    if changes > AT_HAND or size is None or int(size) > SMALL_BYTES:
         return appended(spark, a)
     from pyspark.sql.pandas.types import from_arrow_schema
 
