@@ -57,7 +57,8 @@ def _sample(frame: DataFrame, e: Expectation, index: Sequence[str], rows: int) -
     try:
         chosen = frame.where(condition) if isinstance(condition, str) else frame
         found = chosen.orderBy(ORDER).limit(rows).select(*dict.fromkeys((*index, column))).toArrow()
-        return found.to_pandas(integer_object_nulls=True)  # as floats, large integers would be rounded
+        sample: pd.DataFrame = found.to_pandas(integer_object_nulls=True)  # as floats, large integers would be rounded
+        return sample
     except Exception as error:
         first = next(iter(str(error).splitlines()), repr(error))
         raise ConfigError(f"{e.origin}: {first}", remedy="correct the rule's column or condition") from error
