@@ -97,6 +97,7 @@ def test_great_expectations_loads_the_suites_and_the_results_of_an_hour(tmp_path
     }
     assert result.meta["run_id"]["run_name"] == HOUR
     assert result.meta["tidelake"]["cut"] == 12
+    assert result.meta["active_batch_definition"]["data_asset_name"] == "shop.orders"
     first, second = result.results
     assert first.expectation_config.type == BETWEEN
     assert first.result == {
@@ -192,4 +193,5 @@ def test_data_docs_are_built_of_every_expectation_passed_failed_and_not_judged(t
     assert done.docs is not None
     pages = sorted(Path(done.docs.removeprefix("file://")).parent.rglob("*.html"))
     assert len([p for p in pages if "validations" in p.parts]) == 3
+    assert all("Data asset" in p.read_text() and "shop.orders" in p.read_text() for p in pages if "validations" in p.parts)
     assert len([p for p in tmp_path.rglob("*.json") if "validations" in p.parts]) == 3

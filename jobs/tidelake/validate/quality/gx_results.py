@@ -55,7 +55,7 @@ def match(rules: Iterable[Expectation], checks: Iterable[Check]) -> Matched:
 def suite_result(
     suite: str, facts: HourFacts, checks: Sequence[tuple[GxExpectation, Check]], meta: Mapping[str, Any]
 ) -> ExpectationSuiteValidationResult:
-    """Return the checks of a table as Great Expectations' result of its suite. meta: further meta data."""
+    """Return the checks of a table, at least one, as Great Expectations' result of its suite. meta: further meta data."""
     from great_expectations import __version__
     from great_expectations.core.expectation_validation_result import ExpectationSuiteValidationResult
 
@@ -66,7 +66,12 @@ def suite_result(
         "expectation_suite_name": suite,
         "great_expectations_version": __version__,
         "validation_time": f"{end:%Y%m%dT%H%M%S.%fZ}",
-        "active_batch_definition": {},
+        "active_batch_definition": {
+            "datasource_name": facts.feed,
+            "data_connector_name": "tidelake",
+            "data_asset_name": checks[0][1].table,
+            "batch_identifiers": {"hour": facts.hour},
+        },
         "batch_markers": {},
         "batch_parameters": {"hour": facts.hour},
         "batch_spec": {},

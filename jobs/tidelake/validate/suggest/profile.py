@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.tso import LOGICAL_BITS
+from tidelake.validate.written import KINDS
 
 MOST_VALUES = 20  # distinct values that are kept of a column
 MOST_KEYS = 5_000_000  # inserts whose keys are kept
@@ -126,8 +127,9 @@ class TableProfile:
         whole = pc.is_in(kinds, value_set=_NEW)
         if "_partial" in batch.schema.names:
             whole = pc.and_(whole, pc.invert(pc.fill_null(batch["_partial"], False)))
-        self._count(hours, kinds.to_pylist())
-        self._count(hours[whole.to_numpy(zero_copy_only=False)], ["NEW"] * (pc.sum(whole).as_py() or 0))
+        for kind in KINDS:
+            self._count(hours[pc.equal(kinds, kind).to_numpy(zero_copy_only=False)], kind)
+        self._count(hours[whole.to_numpy(zero_copy_only=False)], "NEW")
         self.changed += pc.sum(whole).as_py() or 0
         self._add(batch.filter(whole), names)
         if self.key:
@@ -137,8 +139,8 @@ class TableProfile:
         """Return how many changes of a type, or `NEW`, each hour with changes had, sorted."""
         return sorted(counted[kind] for counted in self.by_hour.values())
 
-    def _count(self, hours: Any, kinds: Iterable[str]) -> None:
-        for (hour, kind), n in Counter(zip(hours.tolist(), kinds, strict=True)).items():
+    def _count(self, hours: Any, kind: str) -> None:
+        for hour, n in zip(*(found.tolist() for found in np.unique(hours, return_counts=True)), strict=True):
             self.by_hour.setdefault(hour, Counter())[kind] += n
 
     def _add(self, batch: pa.RecordBatch, names: Mapping[int, str]) -> None:
