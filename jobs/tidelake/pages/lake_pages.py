@@ -55,7 +55,7 @@ def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: Airflo
     found = Counter(state.kind for state in states.values())
     return rendered(
         "feed.html.j2",
-        navigation(here, f"{feed}, {month}" if month else feed, airflow=airflow),
+        navigation(here, month or feed, airflow=airflow),
         row=row,
         report=here.link(Address(feed=feed, hour=row.hour)),
         month=shown,
