@@ -80,7 +80,7 @@ def table_page(source: FeedSource, i: Incarnation, history: TableHistory, airflo
         feed=feed,
         t=facts,
         source_columns=len(i.columns),
-        failing=sum(not row.newest.check.success for row in checks),
+        failing=sum(not row.newest.success for row in checks),
         figures=figures(history),
         hours=sorted(history.counts.items(), reverse=True)[:HOURS],
         checks=checks,
