@@ -25,7 +25,7 @@ from tidelake.lake.identity import establish
 from tidelake.lake.tables import create_changelog, create_snapshot
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.tso import format_hour, from_ms, parse_hour
-from tidelake.validate.quality.facts import HourFacts, RejectedFacts, TableFacts
+from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RejectedFacts, TableFacts
 
 TEN, ELEVEN = "2026-01-05T10", "2026-01-05T11"
 ADD_NOTE = "ALTER TABLE orders ADD note varchar(200)"
@@ -142,7 +142,10 @@ def shop(folder: Path, name: str = "shop") -> Feed:
     added = LedgerEntry(commit_ts=resolved_at(TEN) + 9, database="shopdb", query=ADD_NOTE, effect="applied", tables=(f"{ORDERS}@-1",))
     lake_of(feed, incomplete=True, incomplete_because=[reason], ledger=[added])
     report(feed, TEN, cut=1, tables={ORDERS: orders(50_000)}, checks=checks(False))
-    report(feed, ELEVEN, cut=2, incomplete=True, incomplete_because=["UNDECIDED: 3 messages were not decoded (cut 2, hour 2026-01-05T11)"])
+    because = "UNDECIDED: 3 messages were not decoded (cut 2, hour 2026-01-05T11)"
+    statement = DdlFacts(commit_ts=added.commit_ts, query=ADD_NOTE, effect="applied")
+    late = FindingFacts(code="LATE_FILE", severity="warning", where="t[0]", detail="1 file came late", remedy="nothing to do")
+    report(feed, ELEVEN, cut=2, incomplete=True, incomplete_because=[because], ddl=[statement], findings=[late])
     wrong = [RejectedFacts(code="TRUNCATED", messages=2, examples=["t[0]@17: size table ends at byte 212"])]
     report(
         feed,

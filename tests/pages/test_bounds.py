@@ -55,6 +55,7 @@ def used(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Counter[str]:
             counts["listed"] += prefix.startswith(("reports/", "manifests/", "decoded/"))
             yield o
 
+    monkeypatch.setattr("tidelake.pages.feed_source.this_month", lambda: LAST[:7])  # the feed runs
     monkeypatch.setattr(kind, "chunks", counted_chunks)
     monkeypatch.setattr(kind, "objects", counted_objects)
     return counts

@@ -187,17 +187,17 @@ def test_the_queries_of_a_table_run(folder: Path, monkeypatch: pytest.MonkeyPatc
         assert made["table"].metadata.table_uuid  # type: ignore[attr-defined]
 
 
-def test_a_table_without_a_key_has_a_changelog_and_no_snapshot(tmp_path: Path) -> None:
+def test_a_table_without_a_snapshot_is_queried_by_its_changelog(tmp_path: Path) -> None:
     from tidelake.lake.catalog import LakeCatalog
     from tidelake.lake.cuts import record
     from tidelake.spark.lake_settings import lake_settings
 
     feed = declared(tmp_path)
     cut = lake_of(feed)
-    keyless = cut.model_copy(update={"seq": 3, "snapshots": {}})
-    record(LakeCatalog(lake_settings(feed)), open_store(feed.lake.uri), keyless)
+    without = cut.model_copy(update={"seq": 3, "snapshots": {}})
+    record(LakeCatalog(lake_settings(feed)), open_store(feed.lake.uri), without)
     words = page(tmp_path, f"shop/tables/{ORDERS}.html").words
-    assert "The table has no key, so it has a changelog and no snapshot." in words
+    assert "The newest cut has no snapshot of this table, only its changelog." in words
     assert "VERSION AS OF" not in words
     assert "load_table('shopdb_changelog.orders')" in words
 

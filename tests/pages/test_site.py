@@ -212,6 +212,23 @@ def test_wrong_use_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: 
     assert said in done.err
 
 
+def test_a_bucket_is_refused_and_no_folder_of_its_name_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = call("report", "--site", "s3://bucket/pages", "--schemas", "schemas")
+    assert done.code == 2
+    assert "s3:/bucket/pages is not a local folder; write the site into a folder, then copy it there" in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["schemas"]
+
+
+def test_a_relative_folder_is_made_with_its_parents_also_before_any_feed_ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert call("report", "--site", "out/deep/site", "--schemas", "schemas").code == 0
+    words = taken((tmp_path / "out" / "deep" / "site" / "index.html").read_text(encoding="utf-8")).words
+    assert "1 never ran." in words
+
+
 def test_without_feeds_there_is_no_site(tmp_path: Path) -> None:
     done = call("report", "--site", tmp_path / "site", "--schemas", tmp_path)
     assert done.code == 2

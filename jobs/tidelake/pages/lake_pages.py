@@ -55,7 +55,7 @@ def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: Airflo
     found = Counter(state.kind for state in states.values())
     return rendered(
         "feed.html.j2",
-        navigation(here, f"{feed}, {month}" if month else feed, airflow=airflow),
+        navigation(here, month or feed, airflow=airflow),
         row=row,
         report=here.link(Address(feed=feed, hour=row.hour)),
         month=shown,
@@ -80,7 +80,7 @@ def table_page(source: FeedSource, i: Incarnation, history: TableHistory, airflo
         feed=feed,
         t=facts,
         source_columns=len(i.columns),
-        failing=sum(not row.newest.check.success for row in checks),
+        failing=sum(not row.newest.success for row in checks),
         figures=figures(history),
         hours=sorted(history.counts.items(), reverse=True)[:HOURS],
         checks=checks,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
 from tidelake.config.lake_paths import decoded, hour_of_document, in_hours, manifests, quality_key, reports
@@ -88,15 +90,15 @@ class Reports:
 
     def around(self, hour: str) -> tuple[str | None, str | None]:
         """Return the last hour with a report before this one, and the first one after it: of this month or the ones beside it."""
-        month = hour[:7]
-        before = [h for m in (month_before(month), month) for h in self.of_month(m) if h < hour]
-        after = [h for m in (month, month_after(month)) for h in self.of_month(m) if h > hour]
-        return before[-1] if before else None, after[0] if after else None
+        hours = self._hours(month_before(hour[:7]), month_after(hour[:7]))
+        at, after = bisect_left(hours, hour), bisect_right(hours, hour)
+        return hours[at - 1] if at else None, hours[after] if after < len(hours) else None
 
     def until(self, hour: str, hours: int = HOURS) -> list[str]:
         """Return the hours with a report among the last ones up to and including this one, ascending."""
         first = format_hour(parse_hour(hour) - timedelta(hours=hours - 1))
-        return [h for m in months_between(first[:7], hour[:7]) for h in self.of_month(m) if first <= h <= hour]
+        found = self._hours(first[:7], hour[:7])
+        return found[bisect_left(found, first) : bisect_right(found, hour)]
 
     def history(self, hour: str) -> list[HourFacts]:
         """Return what the report of an hour shows of the hours before it: their facts with all tables in one."""
@@ -106,6 +108,10 @@ class Reports:
                 self.readable(h)
         self._outlines = {h: self._outlines[h] for h in hours}  # the next hour needs them, nobody needs those before
         return [facts for h, facts in self._outlines.items() if facts is not None and h != hour]
+
+    def _hours(self, first: str, last: str) -> list[str]:
+        """Return the hours with a report from one month up to and including another."""
+        return list(chain.from_iterable(self.of_month(m) for m in months_between(first, last)))
 
 
 def _outline(facts: HourFacts) -> HourFacts:

@@ -51,11 +51,15 @@ class SiteFolder:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._store = path, open_store(str(path))
+        self.path, self._store = path, open_store(str(path.absolute()))
         self.written, self.unchanged, self.removed, self.damaged = 0, 0, 0, list[str]()
         self.record = self._open()
 
     def _open(self) -> SiteRecord:
+        if ":/" in str(self.path):
+            raise ConfigError(
+                f"{self.path} is not a local folder", code="NOT_A_SITE", remedy="write the site into a folder, then copy it there"
+            )
         if self.path.exists() and not self.path.is_dir():
             raise _not_a_site(self.path, "is not a folder")
         found = self._store.read_if_present(RECORD) if self.path.is_dir() else None

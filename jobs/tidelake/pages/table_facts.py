@@ -125,8 +125,8 @@ def _lineage(source: FeedSource, i: Incarnation, snapshot: TableCut | None, chan
 
 def _snippets(source: FeedSource, i: Incarnation, cut: Cut, snapshot: TableCut | None, changelog: TableCut | None) -> Iterator[Snippet]:
     if snapshot is not None:
-        moment = f"{_select(snapshot)} VERSION AS OF {snapshot.snapshot_id};  -- cut {cut.seq}, the same moment in every table of the feed"
-        yield Snippet(language="Spark: the table", code=f"{moment}\n{_select(snapshot)};  -- the newest published rows")
+        moment = f"-- cut {cut.seq}: the same moment in every table of the feed\n{_select(snapshot)} VERSION AS OF {snapshot.snapshot_id};"
+        yield Snippet(language="Spark: the table", code=f"{moment}\n-- the newest published rows\n{_select(snapshot)};")
     if changelog is not None:
         window = f"WHERE _commit_ts > {cut.applied_ts} AND _commit_ts <= {cut.resolved_ts} ORDER BY _change_seq;"
         yield Snippet(language="Spark: its changes in the newest cut", code=f"{_select(changelog)}\n{window}")

@@ -26,11 +26,20 @@ class Counts(NamedTuple):
     upserts: int
 
 
-class Outcome(NamedTuple):
-    """Result of a check in an hour."""
+@dataclass(slots=True, kw_only=True)
+class CheckRow:
+    """A check of the last hours. hour, newest: its newest result; failed: hours in which it failed; hours: how many have a result."""
 
     hour: str
-    check: Check
+    newest: Check
+    failed: list[str] = field(default_factory=list)
+    hours: int = 0
+
+    def add(self, hour: str, check: Check) -> None:
+        """Count the result of a later hour."""
+        self.hour, self.newest, self.hours = hour, check, self.hours + 1
+        if not check.success:
+            self.failed.append(hour)
 
 
 @dataclass(slots=True)
@@ -38,16 +47,7 @@ class TableHistory:
     """Numbers and checks of a table by hour, ascending."""
 
     counts: dict[str, Counts] = field(default_factory=dict)
-    checks: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)  # by rule and column
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckRow:
-    """A check on a table's page. newest: its newest result; failed: hours in which it failed; hours: number of hours with a result."""
-
-    newest: Outcome
-    failed: Sequence[str]
-    hours: int
+    checks: dict[tuple[str, str], CheckRow] = field(default_factory=dict)  # by rule and column
 
 
 def histories(reports: Reports, until: str, wanted: str | None = None) -> dict[str, TableHistory]:
@@ -68,17 +68,14 @@ def histories(reports: Reports, until: str, wanted: str | None = None) -> dict[s
         for c in said.get("checks", []):
             if wanted in (None, c["table"]):
                 history, check = out.setdefault(c["table"], TableHistory()), Check.model_validate(c)
-                history.checks.setdefault((check.rule, check.column or ""), []).append(Outcome(hour, check))
+                history.checks.setdefault((check.rule, check.column or ""), CheckRow(hour=hour, newest=check)).add(hour, check)
     return out
 
 
 def check_rows(history: TableHistory) -> list[CheckRow]:
     """Return the checks of a table: those that failed in their newest hour first, then by name."""
-    rows = [
-        CheckRow(newest=found[-1], failed=[o.hour for o in found if not o.check.success], hours=len(found))
-        for _, found in sorted(history.checks.items())
-    ]
-    return sorted(rows, key=lambda row: (row.newest.check.success, not row.failed))
+    rows = [row for _, row in sorted(history.checks.items())]
+    return sorted(rows, key=lambda row: (row.newest.success, not row.failed))
 
 
 def figures(history: TableHistory) -> list[Figure]:
