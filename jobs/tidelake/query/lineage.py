@@ -62,12 +62,17 @@ def main(arguments: Sequence[str]) -> int:
     schemas, feed, stage, hour, *redo = arguments
     try:
         with Lake.of(load_feed(Path(schemas), feed)) as lake:
-            found = _STAGES[stage](_Run(lake, hour, bool(redo)))
+            found = facts(lake, stage, hour, redo=bool(redo))
     except TidelakeError as e:
         sys.stderr.write(f"error: {printable_lines(str(e))}\n")
         return e.exit_code
     sys.stdout.write(json.dumps({side: [asdict(d) for d in datasets] for side, datasets in found.items()}))
     return 0
+
+
+def facts(lake: Lake, stage: str, hour: str, *, redo: bool) -> Facts:
+    """Return what a stage read and wrote for an hour, as `inputs` and `outputs`. redo: of this hour and those after it."""
+    return _STAGES[stage](_Run(lake, hour, redo))
 
 
 class _Run(NamedTuple):
