@@ -31,6 +31,7 @@ os.environ |= {
     "AIRFLOW_HOME": str(HOME),
     "AIRFLOW__CORE__DAGS_FOLDER": str(CHECKOUT / "dags"),
     "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "86400",  # `run` changes the DAG, of which Airflow would store a second version
     "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{HOME / 'airflow.db'}",
     "AIRFLOW__API__BASE_URL": "http://airflow.example:8080",
     "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_urlsafe(64),  # what Airflow makes up itself is short enough for a warning

@@ -6,14 +6,16 @@ from typing import Any
 
 
 def events(run_id: str) -> list[dict[str, Any]]:
-    """The asset events of a run: uri, partition key, extra."""
-    from airflow.models.asset import AssetEvent
+    """The asset events of a run: name, uri, partition key, extra, aliases."""
+    from airflow.models.asset import AssetEvent, AssetModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     with create_session() as session:
         found = session.scalars(select(AssetEvent).where(AssetEvent.source_run_id == run_id).order_by(AssetEvent.id)).all()
-        return [{"uri": e.uri, "key": e.partition_key, "extra": e.extra, "aliases": [a.name for a in e.source_aliases]} for e in found]
+        names = [session.get(AssetModel, e.asset_id).name for e in found]
+        told = [{"uri": e.uri, "key": e.partition_key, "extra": e.extra, "aliases": [a.name for a in e.source_aliases]} for e in found]
+        return [{"name": name, **event} for name, event in zip(names, told, strict=True)]
 
 
 def links(run_id: str) -> dict[str, str]:

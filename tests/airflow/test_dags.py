@@ -12,10 +12,16 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT, FEEDS
+from tidelake.errors import ConfigError
 
 STAGES = ["land", "decode", "order", "validate", "compact"]
 TASKS = [*STAGES, "decide", "complete"]
 HEAVY = ("pyspark", "great_expectations", "pyarrow", "boto3", "pandas", "duckdb", "numba")
+OTHER = """
+from airflow.sdk import DAG
+with DAG("lighthouse"):
+    pass
+"""
 PARSE = """
 import json, sys
 from airflow import plugins_manager
@@ -124,6 +130,71 @@ def test_the_dialog_of_a_backfill_asks_for_no_parameter(dag: Any) -> None:
     assert (len(params), wanted) == (4, set())
 
 
+def test_two_lines_in_a_folder_of_dags_make_the_dags_of_all_feeds_beside_others(bag: Any, tmp_path: Path) -> None:
+    (tmp_path / "lighthouse.py").write_text(OTHER)
+    ours = tmp_path / "harbour.py"
+    ours.write_text(f"from tidelake.airflow import tidelake_dags\ntidelake_dags({str(CHECKOUT / 'schemas')!r})\n")
+    found = type(bag)(str(tmp_path))
+    assert sorted(found.dag_ids) == sorted(["lighthouse", *bag.dag_ids])
+    assert found.import_errors == {}
+    assert {dag.fileloc for name, dag in found.dags.items() if name != "lighthouse"} == {str(ours)}
+
+
+def test_two_lines_in_another_file_show_a_broken_feed(bag: Any, tmp_path: Path) -> None:
+    (tmp_path / "feeds" / "harbour").mkdir(parents=True)
+    (tmp_path / "feeds" / "harbour" / "feed.toml").write_text("protocol = ")
+    (tmp_path / "dags").mkdir()
+    ours = tmp_path / "dags" / "harbour.py"
+    ours.write_text(f"from tidelake.airflow import tidelake_dag_errors\ntidelake_dag_errors({str(tmp_path / 'feeds')!r})\n")
+    found = type(bag)(str(tmp_path / "dags"))
+    assert (found.dag_ids, list(found.import_errors)) == ([], [str(ours)])
+    assert str(tmp_path / "feeds" / "harbour" / "feed.toml") in found.import_errors[str(ours)]
+
+
+def test_a_feed_that_is_left_out_is_named_in_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from tidelake.airflow import tidelake_dags
+
+    shutil.copytree(CHECKOUT / "schemas" / "bazaar-open", tmp_path / "schemas" / "bazaar-open")
+    (tmp_path / "schemas" / "harbour").mkdir()
+    (tmp_path / "schemas" / "harbour" / "feed.toml").write_text("protocol = ")
+    monkeypatch.chdir(tmp_path)
+    made = tidelake_dags("schemas")
+    assert [dag.dag_id for dag in made] == ["tidelake_bazaar-open", "tidelake_bazaar-open.maintenance"]
+    assert {task.schemas for dag in made for task in dag.tasks} == {str(tmp_path / "schemas")}  # a task runs in another folder
+    assert [r.getMessage() for r in caplog.records if r.name == "tidelake.airflow.factory"] == [
+        f"a feed is left out: {tmp_path / 'schemas' / 'harbour' / 'feed.toml'}: not TOML: Invalid value (at end of document)"
+    ]
+
+
+@pytest.mark.parametrize("name", ["tidelake_dags", "tidelake_dag_errors"])
+def test_a_folder_without_feeds_is_an_error(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import tidelake.airflow
+
+    with pytest.raises(ConfigError, match=f"{tmp_path} has no [*]/feed.toml; set TIDELAKE_SCHEMAS"):
+        getattr(tidelake.airflow, name)(tmp_path)
+    monkeypatch.setenv("TIDELAKE_SCHEMAS", str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigError, match="nowhere has no"):
+        getattr(tidelake.airflow, name)()
+
+
+def test_the_feeds_are_beside_the_folder_of_dags_unless_the_environment_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidelake.airflow.stage import schemas_folder
+
+    monkeypatch.delenv("TIDELAKE_SCHEMAS", raising=False)
+    assert schemas_folder() == CHECKOUT / "schemas"
+    monkeypatch.setenv("TIDELAKE_SCHEMAS", "/harbour/feeds")
+    assert schemas_folder() == Path("/harbour/feeds")
+
+
+def test_a_process_of_airflow_that_only_loads_the_plugin_imports_no_operator() -> None:
+    code = "import sys, tidelake.airflow.plugin; print(*(m for m in sys.modules if m.startswith('tidelake.')))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=240)
+    light = {"tidelake.airflow", "tidelake.airflow.plugin", "tidelake.airflow.provider"}
+    assert set(done.stdout.splitlines()[-1].split()) == light
+
+
 def test_reading_the_dag_files_and_plugins_imports_nothing_heavy() -> None:
     command = [sys.executable, "-c", PARSE, str(CHECKOUT / "dags"), *HEAVY]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
@@ -135,8 +206,8 @@ def test_reading_the_dag_files_and_plugins_imports_nothing_heavy() -> None:
 
 def test_a_dag_file_is_a_table_of_contents() -> None:
     lengths = {path.name: len(path.read_text().splitlines()) for path in (CHECKOUT / "dags").glob("*.py")}
-    assert "tidelake_feeds.py" in lengths
-    assert max(lengths.values()) <= 60, lengths
+    assert sorted(lengths) == ["tidelake_broken_feeds.py", "tidelake_feeds.py"]
+    assert max(lengths.values()) <= 12, lengths
 
 
 def test_a_broken_feed_is_shown_as_an_import_error_and_hides_no_other_feed(

@@ -26,7 +26,7 @@ PUBLISHED = {
     "published_ts": 463368563725434880,
     "cut": 7,
     "incomplete_because": [{"code": "ACCEPTED_LOSS", "detail": "2 messages"}],
-    "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 9}},
+    "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 9, "changed": {"deletes": 1}}},
 }
 
 
@@ -64,7 +64,8 @@ class Task:
 
 
 @pytest.fixture
-def decide(dag: Any, child: Child) -> Callable[..., Task]:
+def decide(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Task]:
+    monkeypatch.setattr("tidelake.airflow.publish._known", lambda context, uri: None)  # no DAG is scheduled on a table
     return lambda *given, **more: Task(dag.get_task("decide"), *given, **more)
 
 
@@ -132,7 +133,8 @@ def test_an_accepted_loss_is_recorded_with_name_and_reason_and_the_hour_is_publi
     assert did(child)[:2] == [accept.format("2026-01-05T09"), accept.format(HOUR)]
     assert [c.split(" --")[0] for c in did(child)[2:]] == ["order", "validate", "compact"]
     assert [(uri, e["cut"], e["incomplete"]) for uri, e in task.events] == [
-        ("iceberg://lake/bazaar_open_bazaar/bids", 7, ["ACCEPTED_LOSS: 2 messages"])
+        ("iceberg://lake/bazaar_open_bazaar/bids", 7, ["ACCEPTED_LOSS: 2 messages"]),
+        ("tidelake://cuts/bazaar-open", 7, ["ACCEPTED_LOSS: 2 messages"]),
     ]
 
 
@@ -182,7 +184,7 @@ def test_a_later_try_runs_the_stage_first_and_asks_about_what_blocks_now(
     task = decide(UNDECIDED, tries=3)
     task.task.execute(task.context)
     assert [c.split(" --")[0] for c in did(child)] == ["order", "validate", "order", "validate", "compact"]
-    assert len(task.events) == 1
+    assert len(task.events) == 2
 
 
 def test_nobody_is_asked_about_a_failure_that_needs_no_decision(decide: Callable[..., Task], child: Child) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT
+from tests.airflow.records import events
 from tests.conftest import FreshUri
 from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
@@ -19,6 +20,7 @@ from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import compare
 from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
+from tidelake.query.status import feed_status
 from tidelake.tso import format_hour
 
 
@@ -43,5 +45,11 @@ def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(dag: Any
     assert str(run.state) == "success"
     with Lake.of(load_feed(CHECKOUT / "schemas", "bazaar-open")) as lake:
         found = compare(lake, workload, "open", hour)
+        tables = feed_status(lake)["tables"]
     assert found
     assert found == {table: [] for table in found}
+    *told, cuts = sorted(events(run.run_id), key=lambda e: str(e["uri"]))
+    assert [e["name"] for e in told] == sorted(t["table"] for t in tables.values())
+    assert {e["extra"]["table"]: e["extra"]["changed"] for e in told} == {name: t["changed"] for name, t in tables.items()}
+    assert sum(e["extra"]["changed"]["inserts"] for e in told) >= sum(e["extra"]["rows"] for e in told) > 0
+    assert cuts["extra"]["changed"] == sorted(tables)

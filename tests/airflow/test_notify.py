@@ -256,3 +256,10 @@ def test_without_notifiers_there_is_no_such_dag(team: Team) -> None:
     dag = team.dags().dags["tidelake_notify"]
     assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation, dag.timetable.expression) == (1, False, False, "*/5 * * * *")
     assert [(t.task_id, t.feeds, t.retries, t.owner) for t in dag.tasks] == [("notify", ["shop"], 0, "tidelake")]
+
+
+def test_feeds_of_two_folders_are_notified_by_two_dags(team: Team) -> None:
+    from tidelake.airflow import tidelake_dags
+
+    dags = [*tidelake_dags(team.root / "schemas"), *tidelake_dags(team.root / "schemas", notify="team_notify")]
+    assert [d.dag_id for d in dags if d.dag_id.endswith("notify")] == ["tidelake_notify", "team_notify"]

@@ -21,10 +21,14 @@ PUBLISHED = {
     "published_ts": 463368563725434880,
     "cut": 7,
     "incomplete_because": [],
-    "tables": {"bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 2**62 + 1}},
+    "tables": {
+        "bazaar.bids": {"rows": 41, "table": "bazaar_open_bazaar.bids", "snapshot_id": 2**62 + 1, "changed": {"inserts": 3, "deletes": 1}},
+        "bazaar.quiet": {"rows": 8, "table": "bazaar_open_bazaar.quiet", "snapshot_id": 11, "changed": None},
+    },
 }
+CUTS = "tidelake://cuts/bazaar-open"
 HEARD = "iceberg://lake/bazaar_open_bazaar/heard"  # what consumers listen to, also in later tests
-OF_HEARD = {"tables": {"bazaar.heard": {"rows": 3, "table": "bazaar_open_bazaar.heard", "snapshot_id": 5}}}
+OF_HEARD = {"tables": {"bazaar.heard": {"rows": 3, "table": "bazaar_open_bazaar.heard", "snapshot_id": 5, "changed": {}}}}
 GAP = [{"code": "GAP", "detail": "t[0] offsets 5 to 9", "cut": 7, "hour": HOUR}]
 CONSUMER = """
 from airflow.providers.standard.operators.empty import EmptyOperator
@@ -52,21 +56,39 @@ def consumer(dag: Any, tmp_path: Path) -> str:
     return name
 
 
-def test_publishing_is_an_event_of_every_table(run: Run, child: Child) -> None:
+def of_tables(run_id: str) -> list[dict[str, Any]]:
+    """The events of a run without that of the cut."""
+    return [e for e in events(run_id) if e["uri"] != CUTS]
+
+
+def test_publishing_is_an_event_of_the_cut_and_of_every_table_that_it_changed(run: Run, child: Child) -> None:
     child.plan(status=PUBLISHED)
-    (event,) = events(run(hour=HOUR)["run_id"])
-    assert (event["uri"], event["key"], event["aliases"]) == (BIDS, None, ["tidelake_bazaar-open"])
-    assert event["extra"] == {
+    table, cut = sorted(events(run(hour=HOUR)["run_id"]), key=lambda e: str(e["uri"]))
+    of_both = {
         "feed": "bazaar-open",
-        "table": "bazaar.bids",
         "hour": HOUR,
         "cut": 7,
         "resolved_ts": "463368563725434880",
-        "snapshot_id": str(2**62 + 1),
-        "rows": 41,
         "incomplete": [],
         "report": f"{PAGE}/{HOUR}",
     }
+    assert (table["name"], table["uri"], table["key"]) == ("bazaar_open_bazaar.bids", BIDS, None)
+    assert table["extra"] == of_both | {
+        "table": "bazaar.bids",
+        "snapshot_id": str(2**62 + 1),
+        "rows": 41,
+        "changed": {"inserts": 3, "deletes": 1},
+    }
+    assert (cut["name"], cut["uri"], cut["key"]) == ("tidelake_bazaar-open.cuts", CUTS, None)
+    assert cut["extra"] == of_both | {"tables": 2, "changed": ["bazaar.bids"]}
+    assert table["aliases"] == cut["aliases"] == ["tidelake_bazaar-open"]
+
+
+def test_a_cut_that_changed_no_table_is_an_event_of_the_cut_alone(run: Run, child: Child) -> None:
+    quiet = PUBLISHED["tables"]["bazaar.quiet"]  # type: ignore[index]
+    child.plan(status=PUBLISHED | {"tables": {"bazaar.quiet": quiet}})
+    (cut,) = events(run(hour=HOUR)["run_id"])
+    assert (cut["uri"], cut["extra"]["tables"], cut["extra"]["changed"]) == (CUTS, 1, [])
 
 
 def test_a_partitioned_consumer_hears_of_every_hour_that_a_run_without_a_key_publishes(run: Run, child: Child, consumer: str) -> None:
@@ -74,8 +96,9 @@ def test_a_partitioned_consumer_hears_of_every_hour_that_a_run_without_a_key_pub
     child.plan(status=PUBLISHED | OF_HEARD | {"published_hour": hours[1], "cut_hours": hours})
     found = run(hour=hours[0], until=hours[1])
     assert queued(consumer) == hours
-    told = events(found["run_id"])
+    told = of_tables(found["run_id"])
     assert {e["key"] for e in told if e["key"]} == set(hours)
+    assert {e["name"] for e in told} == {HEARD}  # by which the consumer knows it
     assert [(e["uri"], e["aliases"]) for e in told if e["key"] is None] == [(HEARD, ["tidelake_bazaar-open"])]
     assert [e["extra"] for e in told] == [told[0]["extra"]] * 3
 
@@ -88,21 +111,24 @@ def test_a_redo_is_an_event_of_every_hour_that_it_published_again_and_leads_to_t
     found = run(hour=HOUR, redo=True)
     assert queued(consumer) == hours
     new = f"{PAGE}/2026-01-05T12"
-    assert {(e["extra"]["hour"], e["extra"]["cut"], e["extra"]["report"]) for e in events(found["run_id"])} == {(hours[-1], 9, new)}
+    assert {(e["extra"]["hour"], e["extra"]["cut"], e["extra"]["report"]) for e in of_tables(found["run_id"])} == {(hours[-1], 9, new)}
     assert links(found["run_id"]) == dict.fromkeys(("land", "decode", "order", "validate"), f"{PAGE}/{HOUR}") | {
         "compact": new,
         "complete": new,
     }
 
 
-def test_a_run_with_a_key_emits_its_hour_once(dag: Any, child: Child) -> None:
+def test_a_run_with_a_key_emits_its_hour_once(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
+    from tidelake.airflow import publish
+
+    monkeypatch.setattr(publish, "_known", lambda context, uri: None)
     child.plan(status=PUBLISHED)
     task, told = copy(dag.get_task("compact")), OutletEventAccessors()
     params = {"hour": None, "until": None, "redo": False}
     task.execute({"params": params, "partition_key": HOUR, "outlet_events": told, "ti": None})
-    assert [len(told[outlet].asset_alias_events) for outlet in task.outlets] == [1]
+    assert [len(told[outlet].asset_alias_events) for outlet in task.outlets] == [2]
     assert len(told) == 1
 
 
@@ -123,8 +149,7 @@ def test_an_incomplete_cut_skips_the_last_task_and_says_why_in_events_and_logs(
     child.plan(status=PUBLISHED | {"incomplete_because": GAP})
     found = run(hour=HOUR)
     assert (found["state"], found["compact"], found["complete"]) == ("success", ("success", 1), ("skipped", 1))
-    (event,) = events(found["run_id"])
-    assert event["extra"]["incomplete"] == ["GAP: t[0] offsets 5 to 9"]
+    assert [e["extra"]["incomplete"] for e in events(found["run_id"])] == [["GAP: t[0] offsets 5 to 9"]] * 2
     assert capfd.readouterr().out.count("cut 7 is INCOMPLETE: GAP: t[0] offsets 5 to 9") == 2
 
 

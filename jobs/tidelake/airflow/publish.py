@@ -1,6 +1,8 @@
 """Tasks of the feed DAGs that publish: `compact`, or `decide` for it, reports the cut's tables to Airflow, and `complete` shows whether the
 cut is complete.
 
+Every cut is an event of the feed; a table has an event if the cut changed it.
+
 A consumer hears of every hour of a cut by its partition key. Airflow gives events through an alias the key of their run only. So hours that
 are not the run's key (a run with `hour`, `until` or `redo`) are emitted on the table's own asset, if a DAG is scheduled on it.
 """
@@ -16,12 +18,12 @@ from typing import Any
 from airflow.sdk import Asset, Context, TriggerRule
 from airflow.sdk.exceptions import AirflowRuntimeError, AirflowSkipException, ErrorType
 
-from tidelake.airflow.stage import QualityReportLink, StageOperator, stage_options
+from tidelake.airflow.stage import QualityReportLink, StageOperator, dag_id, stage_options
 from tidelake.config.lake_paths import CATALOG
 
 
 class PublishOperator(StageOperator):
-    """Runs a stage. After compact it emits an asset event for each published table."""
+    """Runs a stage. After compact it emits an asset event for the cut and one for each table that the cut changed."""
 
     def run_stage(self, context: Context) -> dict[str, Any] | None:
         """Run the stage. Return, of compact, number and hour of the feed's newest cut and the reasons why it is incomplete."""
@@ -52,15 +54,28 @@ class PublishOperator(StageOperator):
         report = QualityReportLink().get_link(self, ti_key=context["ti"])
         facts = {"feed": self.feed, **cut, "resolved_ts": str(status["published_ts"]), "report": report}
         others = [hour for hour in status["cut_hours"] if hour != context.get("partition_key")]
-        for name, table in status["tables"].items():
-            extra = facts | {"table": name, "snapshot_id": str(table["snapshot_id"]), "rows": table["rows"]}
-            asset = Asset(uri=f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}")
-            context["outlet_events"][self.outlets[0]].add(asset, extra=extra)
-            if others and _is_heard(context, asset):
-                self.outlets = [*self.outlets, asset]
-                event = context["outlet_events"][asset]
-                event.extra = extra
-                event.add_partitions(others)
+        changed = {name: table for name, table in status["tables"].items() if table["changed"] is not None}
+        self.log.info("cut %s changed %s of %s tables", cut["cut"], len(changed), len(status["tables"]))
+        for name, table in changed.items():
+            numbers = {"snapshot_id": str(table["snapshot_id"]), "rows": table["rows"], "changed": table["changed"]}
+            place = f"iceberg://{CATALOG}/{table['table'].replace('.', '/')}"
+            self._emit_one(context, Asset(name=table["table"], uri=place), {**facts, "table": name, **numbers}, others)
+        cuts = Asset(name=f"{dag_id(self.feed)}.cuts", uri=f"tidelake://cuts/{self.feed}")
+        self._emit_one(context, cuts, {**facts, "tables": len(status["tables"]), "changed": sorted(changed)}, others)
+
+    def _emit_one(self, context: Context, asset: Asset, extra: dict[str, Any], others: list[str]) -> None:
+        """Emit an event through the alias and, if a DAG is scheduled on the asset, one for each of the other hours.
+
+        A DAG may know the asset by another name: then the events are of that name.
+        """
+        known = _known(context, asset.uri)
+        asset = known or asset
+        context["outlet_events"][self.outlets[0]].add(asset, extra=extra)
+        if others and known:
+            self.outlets = [*self.outlets, asset]
+            event = context["outlet_events"][asset]
+            event.extra = extra
+            event.add_partitions(others)
 
 
 class CompleteOperator(StageOperator):
@@ -84,12 +99,13 @@ def said_incomplete(cut: Mapping[str, Any]) -> str:
     return f"cut {cut['cut']} is INCOMPLETE: {'; '.join(cut['incomplete'])}"
 
 
-def _is_heard(context: Context, asset: Asset) -> bool:
-    """Whether Airflow knows the asset from a DAG's schedule. An asset that only the alias made is not active."""
+def _known(context: Context, uri: str) -> Asset | None:
+    """Return the asset that Airflow knows from a DAG's schedule. An asset that only the alias made is not active."""
     events: Any = context["outlet_events"]
     try:
-        return bool(events.for_asset(uri=asset.uri).key.name == asset.name)
+        key = events.for_asset(uri=uri).key
     except AirflowRuntimeError as e:
         if e.error.error == ErrorType.ASSET_NOT_FOUND:
-            return False
+            return None
         raise
+    return Asset(name=key.name, uri=key.uri)

@@ -340,6 +340,13 @@ def feed_names(schemas: Path) -> list[str]:
     return sorted(p.parent.name for p in schemas.glob("*/feed.toml"))
 
 
+def existing_feeds(schemas: Path) -> list[str]:
+    """Return the names of the feeds in a schemas folder, sorted. Raises ConfigError if there is none."""
+    if names := feed_names(schemas):
+        return names
+    raise ConfigError(f"{schemas} has no */feed.toml", remedy="set TIDELAKE_SCHEMAS to the folder of the feeds")
+
+
 def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
     """Return the variables that an unexpanded feed names and the environment lacks, sorted."""
     text = feed.model_dump_json()

@@ -14,6 +14,7 @@ from tidelake.land.store.manifest import generations
 from tidelake.order.incomplete import known
 from tidelake.order.progress import progress
 from tidelake.order.schema_mismatches import mismatch_groups
+from tidelake.query.cut_changes import changed_tables
 from tidelake.query.origins import differences, origin
 
 Status = dict[str, Any]
@@ -39,7 +40,7 @@ def feed_status(lake: Lake) -> Status:
         "incomplete": bool(cut and cut.incomplete),
         "incomplete_because": [r.model_dump() for r in known(cut)] if cut else [],
         "hours": [_hour(hour, n, done, cut, first) for hour, n in landed.items()],
-        "tables": _tables(cut),
+        "tables": _tables(lake, cut),
         "quarantine": _quarantined(lake, list(landed)),
         "waits_for": waits,
         "definitions": differences(lake.catalog, store, lake.feed, cut),
@@ -72,9 +73,11 @@ def _hour(hour: str, generation: int, done: set[str], cut: Cut | None, first: st
     return {"hour": hour, "generation": generation, "stage": stage}
 
 
-def _tables(cut: Cut | None) -> dict[str, Status]:
+def _tables(lake: Lake, cut: Cut | None) -> dict[str, Status]:
+    """State of each table at the cut. changed: numbers of changes that the cut applied, None for a table that it left as it was."""
     if cut is None:
         return {}
+    changed = changed_tables(lake, cut)
     alive = sorted(cut.catalog.alive(), key=lambda i: i.name)
     return {
         i.name: {
@@ -84,6 +87,7 @@ def _tables(cut: Cut | None) -> dict[str, Status]:
             "snapshot_id": t.snapshot_id,
             "key": bool(i.key),
             "types": origin(i),
+            "changed": changed.get(i.name),
         }
         for i in alive
         if (t := cut.snapshots.get(i.id)) is not None
