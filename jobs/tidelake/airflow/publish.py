@@ -71,11 +71,15 @@ class PublishOperator(StageOperator):
         known = _known(context, asset.uri)
         asset = known or asset
         context["outlet_events"][self.outlets[0]].add(asset, extra=extra)
-        if others and known:
-            self.outlets = [*self.outlets, asset]
-            event = context["outlet_events"][asset]
-            event.extra = extra
-            event.add_partitions(others)
+        if not (others and known):
+            return
+        event = context["outlet_events"][asset]
+        if not hasattr(event, "add_partitions"):  # Airflow 3.2
+            self.log.warning("this version of Airflow cannot emit events of other hours than the run's: %s", ", ".join(others))
+            return
+        self.outlets = [*self.outlets, asset]
+        event.extra = extra
+        event.add_partitions(others)
 
 
 class CompleteOperator(StageOperator):

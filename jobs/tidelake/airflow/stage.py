@@ -22,6 +22,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from airflow.sdk.log import mask_secret
 
 from tidelake.airflow.connections import given, stage_environment
+from tidelake.airflow.lineage import Facts, facts_of, is_wanted, operator_lineage
 from tidelake.airflow.pool import scheduling
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError
@@ -112,9 +113,11 @@ class StageOperator(BaseOperator):
         self.hours = HOURS
         self.hour: str | None = None
         self._child: subprocess.Popen[str] | None = None
+        self._lineage: list[Facts] = []
 
     def execute(self, context: Context) -> Any:
         """Run the stage. If it is blocked, the task `decide` finds the reason in XCom."""
+        self._lineage = []
         try:
             return self.run_stage(context)
         except BlockedError as e:
@@ -138,6 +141,10 @@ class StageOperator(BaseOperator):
     def command_for(self, hour: str, options: Sequence[str]) -> list[str]:
         """Return the command line of the stage for an hour."""
         return [*self.command, self.stage, "--feed", self.feed, "--hour", hour, "--schemas", self.schemas, *options]
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """Return what the stage read and wrote. Airflow's provider of OpenLineage calls it, also if the task failed."""
+        return operator_lineage(self._lineage)
 
     def on_kill(self) -> None:
         """End the child and its processes. A shared Spark server keeps running."""
@@ -172,6 +179,9 @@ class StageOperator(BaseOperator):
                 code = self._child.wait()
             finally:
                 self.on_kill()
+        if code in (0, 3) and self.stage in STAGES and is_wanted():
+            redo = "--redo-from" in options
+            self._lineage.append(facts_of(self.schemas, self.feed, self.stage, hour, environment, redo=redo))
         if code == 3:
             self.log.error("what blocks the hour: %s", QualityReportLink().get_link(self, ti_key=None))
         if code:
