@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.policy
+import json
 import socket
 import sys
 from collections.abc import Iterator
@@ -250,9 +251,20 @@ def test_a_test_message_goes_to_everyone_and_changes_nothing(team: Team) -> None
 
 
 def test_without_notifiers_there_is_no_such_dag(team: Team) -> None:
+    from airflow.serialization.serialized_objects import DagSerialization
+
     team.has()
     assert sorted(team.dags().dag_ids) == ["tidelake_shop", "tidelake_shop.maintenance"]
     team.has(team.files())
     dag = team.dags().dags["tidelake_notify"]
     assert (dag.max_active_runs, dag.catchup, dag.is_paused_upon_creation, dag.timetable.expression) == (1, False, False, "*/5 * * * *")
     assert [(t.task_id, t.feeds, t.retries, t.owner) for t in dag.tasks] == [("notify", ["shop"], 0, "tidelake")]
+    again = DagSerialization.deserialize_dag(json.loads(json.dumps(DagSerialization.serialize_dag(dag))))
+    assert [(t.task_id, t.pool, t.priority_weight) for t in again.tasks] == [("notify", "default_pool", 10)]
+
+
+def test_feeds_of_two_folders_are_notified_by_two_dags(team: Team) -> None:
+    from tidelake.airflow import tidelake_dags
+
+    dags = [*tidelake_dags(team.root / "schemas"), *tidelake_dags(team.root / "schemas", notify="team_notify")]
+    assert [d.dag_id for d in dags if d.dag_id.endswith("notify")] == ["tidelake_notify", "team_notify"]

@@ -1,10 +1,9 @@
 """Environment variables for a stage's child process from Airflow connections. Nothing of them is printed or stored.
 
-tidelake, any type: its extra, a JSON object, has the variables that feed.toml names as `${NAME}` and that the environment lacks. Of type
-tidelake: also endpoint (host), access key (login, password) and region of the object store.
+tidelake, any type: its extra, a JSON object, has the variables that feed.toml names as `${NAME}` and that the environment lacks. The stages
+are not given those of [[notify]]. Of type tidelake: also endpoint (host), access key (login, password) and region of the object store.
 tidelake_s3, type aws: endpoint, region and credentials of the object store, if `tidelake` has no endpoint and no access key.
 TIDELAKE_AWS_CONN_ID names another connection of type aws, which comes before both.
-The stages are not given the variables of [[notify]].
 """
 
 from __future__ import annotations

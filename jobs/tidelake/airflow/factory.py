@@ -18,14 +18,17 @@ from tidelake.errors import ConfigError
 log = logging.getLogger(__name__)
 
 
-def tidelake_dags(schemas: str | Path | None = None) -> list[DAG]:
-    """Make an hourly DAG and a maintenance DAG for each feed, and one that notifies people. Airflow registers them under the calling file.
+def tidelake_dags(schemas: str | Path | None = None, *, notify: str = "tidelake_notify") -> list[DAG]:
+    """Make an hourly DAG and a maintenance DAG for each feed, and one DAG that sends the notifications of all of them.
+
+    Airflow registers them under the file that calls this.
 
     A feed whose feed.toml is wrong is left out with a warning, because Airflow drops all DAGs of a file that fails to import.
     tidelake_dag_errors, called in another file, makes it an import error.
 
     Args:
         schemas: Folder of the feeds. Default: TIDELAKE_SCHEMAS, else `schemas/` beside Airflow's folder of DAGs.
+        notify: Id of the DAG that sends notifications. A second call, for another folder, needs another one.
 
     Raises:
         ConfigError: The folder has no feeds.
@@ -35,12 +38,13 @@ def tidelake_dags(schemas: str | Path | None = None) -> list[DAG]:
     for error in errors:
         log.warning("a feed is left out: %s", error)
     dags = [make(feed, folder) for feed in feeds for make in (feed_dag, maintenance_dag)]
-    notifies = notify_dag(feeds, folder)
-    return dags if notifies is None else [*dags, notifies]
+    told = notify_dag(feeds, folder, notify)
+    return [*dags, told] if told else dags
 
 
 def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
-    """Fail the import of the file that calls this while a feed.toml or a notifier is wrong, so that Airflow shows it. It makes no DAG.
+    """Fail the import of the file that calls this while a feed.toml or a notifier in it is wrong, so that Airflow shows the error. It makes
+    no DAG.
 
     Args:
         schemas: As for tidelake_dags.
@@ -49,7 +53,7 @@ def tidelake_dag_errors(schemas: str | Path | None = None) -> None:
         ConfigError: The folder has no feeds, or some of them are wrong.
     """
     feeds, errors = _feeds(_folder(schemas))
-    errors += [_sentence(e) for feed in feeds for e in mistakes(feed)]  # the DAGs of these feeds are there all the same
+    errors += [_sentence(e) for feed in feeds for e in mistakes(feed)]
     if errors:
         raise ConfigError("\n".join(errors), remedy="`tidelake check` reports the same")
 
@@ -70,5 +74,6 @@ def _feeds(folder: Path) -> tuple[list[Feed], list[str]]:
     return feeds, errors
 
 
-def _sentence(e: ConfigError) -> str:
-    return "; ".join(filter(None, (e.message, e.remedy)))  # without the code, which the error of all brings
+def _sentence(error: ConfigError) -> str:
+    """Return an error without its code, which the error of all brings."""
+    return "; ".join(filter(None, (error.message, error.remedy)))

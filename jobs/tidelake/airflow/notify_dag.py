@@ -29,12 +29,12 @@ TASK: dict[str, Any] = {
 }
 
 
-def notify_dag(feeds: Iterable[Feed], schemas: Path) -> DAG | None:
+def notify_dag(feeds: Iterable[Feed], schemas: Path, dag_id: str) -> DAG | None:
     """Return the DAG, None if no feed has a notifier. schemas: folder of the feeds."""
     names = [feed.name for feed in feeds if feed.notify]
     if not names:
         return None
     every = CronTriggerTimetable("*/5 * * * *", timezone="UTC")
-    with DAG("tidelake_notify", schedule=every, catchup=False, **LIMITS, params=PARAMS, tags=["tidelake"], doc_md=__doc__) as dag:
+    with DAG(dag_id, schedule=every, catchup=False, **LIMITS, params=PARAMS, tags=["tidelake"], doc_md=__doc__) as dag:
         NotifyOperator(feeds=names, schemas=str(schemas), **TASK)
     return dag
