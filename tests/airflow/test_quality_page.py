@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import Any
 from urllib.parse import quote
 
@@ -253,6 +254,18 @@ def test_a_reader_that_does_not_end_is_given_up(get: Get, lake: Path, monkeypatc
     monkeypatch.setattr(subprocess, "run", hangs)
     answer = get(PAGE)
     assert (answer.status_code, "no answer within 60 s; check that the object store is running" in answer.text) == (502, True)
+
+
+def test_few_readers_run_at_a_time_and_each_makes_room_for_the_next(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = BoundedSemaphore(1)
+    monkeypatch.setattr("tidelake.airflow.pages._free", free)
+    monkeypatch.setattr("tidelake.airflow.pages.READ_SECONDS", 0.01)
+    for _ in range(2):
+        assert "no answer within 0.01 s" in get(PAGE).text
+    free.acquire()
+    answer = get(PAGE)
+    assert (answer.status_code, "4 other pages were read for 0.01 s; reload the page" in answer.text) == (502, True)
+    free.release()
 
 
 def test_the_reader_has_none_of_airflows_own_settings(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

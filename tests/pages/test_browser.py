@@ -140,7 +140,7 @@ def test_a_query_is_copied(show: Show) -> None:
 
 def test_links_work_from_a_folder_without_a_server(show: Show) -> None:
     page = show("index.html")
-    feed = ("shop", "blocked: shop")
+    feed = ("shop", "Blocked: shop")
     for name, title in [feed, (LINES, LINES), feed, ("P, 2026", "Published: shop"), ("Feeds", "Feeds")]:
         page.get_by_role("link", name=name).first.click()
         assert page.title().startswith(title)

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from threading import BoundedSemaphore
 from typing import NamedTuple
 
 from tidelake.airflow.connections import given, stage_environment
@@ -21,6 +22,8 @@ from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError, StorageError
 
 READ_SECONDS = 60
+READERS = 4  # processes at a time: each needs up to 250 MiB
+_free = BoundedSemaphore(READERS)
 _STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }"""
 _NOTE = """<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -71,10 +74,14 @@ def _environment(schemas: Path, feeds: Sequence[str]) -> dict[str, str]:
 
 
 def _read(command: Sequence[str], environment: dict[str, str]) -> Answer:
+    if not _free.acquire(timeout=READ_SECONDS):
+        raise StorageError(f"{READERS} other pages were read for {READ_SECONDS} s", remedy="reload the page")
     try:
         done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=READ_SECONDS, check=False)
     except subprocess.TimeoutExpired as e:
         raise StorageError(f"no answer within {READ_SECONDS} s", remedy="check that the object store is running") from e
+    finally:
+        _free.release()
     if done.returncode:
         lines = done.stderr.strip().splitlines()
         code, _, message = error_in(lines).partition(": ")
