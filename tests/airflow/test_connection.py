@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.conftest import CHECKOUT
+from tidelake import __version__
 from tidelake.config.feed import Feed, load_feed
 from tidelake.errors import ConfigError
 
@@ -48,7 +49,7 @@ def test_airflow_lists_the_package_as_a_provider_with_a_form_for_its_connection(
     from airflow.sdk.providers_manager_runtime import ProvidersManagerTaskRuntime
 
     manager = ProvidersManager()
-    assert manager.providers["tidelake"].version == "0.1.0"
+    assert manager.providers["tidelake"].version == __version__
     hook = ProvidersManagerTaskRuntime().hooks["tidelake"]
     assert hook is not None
     assert (hook.hook_name, hook.connection_id_attribute_name, hook.connection_testable) == ("Tidelake", "tidelake_conn_id", True)

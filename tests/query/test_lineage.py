@@ -34,6 +34,13 @@ def test_compact_wrote_the_tables_that_its_cut_changed_from_their_changelogs(lak
     assert (young.rows, young.files, young.source) == (1, 1, None)
 
 
+def test_a_table_that_the_cut_left_as_it_was_is_no_output(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidelake.query.lineage.changed_tables", lambda lake, cut: {"d.young": {}})
+    found = facts(lake, "compact", SECOND, redo=False)
+    assert [d.table[1] for d in found["outputs"] if d.table] == ["d.young"]
+    assert found["inputs"] == []
+
+
 def test_an_hour_that_another_run_published_is_nothing_but_a_redo_may_end_later(lake: Lake) -> None:
     assert facts(lake, "compact", FIRST, redo=False) == NOTHING
     assert facts(lake, "compact", FIRST, redo=True) == facts(lake, "compact", SECOND, redo=False)
