@@ -62,7 +62,7 @@ def published(running: Airflow) -> bool:
 def tell(running: Airflow, slots: int) -> None:
     """Say when what ran. Raises Failed if more tasks ran at once than the pool has slots."""
     tasks = api(running, "GET", "/dags/~/dagRuns/~/taskInstances?limit=200")["task_instances"]
-    pooled = sorted((t for t in tasks if t["pool"] == POOL and t["start_date"]), key=lambda t: str(t["start_date"]))
+    pooled = sorted((t for t in tasks if t["pool"] == POOL and t["state"] == "success"), key=lambda t: str(t["start_date"]))
     began = min(moment(t["start_date"]) for t in tasks if t["start_date"])
     for t in pooled:
         seconds = [(moment(t[name]) - began).total_seconds() for name in ("start_date", "end_date")]
