@@ -12,7 +12,7 @@ from rich.table import Table
 
 CHILD = ("start", "imports", "open", "spark", "work")  # kinds of time of a child: tests/benchmarks/airflow_probe
 COLUMNS = ("waits", "task", "airflow", *CHILD)
-ALL = "the run"
+ALL = "all tasks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +88,9 @@ def shown(what: str, run: RunCost, before: RunCost | None = None) -> Table:
         cells = [f"{cost.seconds(c):.1f}" for c in COLUMNS]
         if before:
             old = total(before) if name == ALL else before.get(name)
-            cells += ["", ""] if old is None else _compared(cost, old, waits=name == ALL)
+            cells += ["", ""] if old is None else [f"{old.task:.1f}", f"{cost.task / old.task:.2f}"]
         grid.add_row(name, *cells)
     return grid
-
-
-def _compared(new: TaskCost, old: TaskCost, *, waits: bool) -> list[str]:
-    mine, its = (c.task + c.waits * waits for c in (new, old))
-    return [f"{its:.1f}", f"{mine / its:.2f}" if its else ""]
 
 
 def _moment(text: str) -> float:
