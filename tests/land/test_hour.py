@@ -21,7 +21,8 @@ from tidelake.config.feed import Feed
 from tidelake.errors import ConfigError, LeaseError, OrderError, StorageError
 from tidelake.history.event import MESSAGE
 from tidelake.io.storage import Store
-from tidelake.land import LandReport, hour, land_hour
+from tidelake.land import hour, land_hour
+from tidelake.land.hour import LandReport
 from tidelake.land.store.manifest import SourceFile
 
 

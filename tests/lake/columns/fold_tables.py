@@ -50,7 +50,7 @@ class TableRows:
     """A table in memory that is read in pieces. deleted: rows that are deleted by position."""
 
     def __init__(self, table: pa.Table, step: int = 3, deleted: Sequence[int] = ()) -> None:
-        self.table, self.step, self.count = table, step, table.num_rows
+        self.table, self.step, self.count, self.reached = table, step, table.num_rows, table.num_rows
         self.alive = np.ones(self.count, np.bool_)
         self.alive[list(deleted)] = False
         self.reads: list[tuple[int, tuple[str, ...]]] = []
