@@ -32,6 +32,15 @@ from tidelake.tso import format_hour
 
 RUNS = ("a small hour", "published already")
 PROBE = Path(__file__).with_name("airflow_probe")
+OLDER_PROVIDER = """def get_provider_info():
+    return {"package-name": "tidelake", "name": "Tidelake", "description": "An older version"}
+"""
+OLDER_PLUGIN = """from airflow.plugins_manager import AirflowPlugin
+
+
+class TidelakePlugin(AirflowPlugin):
+    name = "tidelake_older"
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,9 +78,20 @@ def older(commit: str) -> Iterator[Path]:
         git = ["git", "-C", str(CHECKOUT), "worktree"]
         subprocess.run([*git, "add", "--detach", str(tree), commit], check=True, capture_output=True)
         try:
+            _answer_entry_points(tree / "jobs" / "tidelake" / "airflow")
             yield tree
         finally:
             subprocess.run([*git, "remove", "--force", str(tree)], check=True, capture_output=True)
+
+
+def _answer_entry_points(package: Path) -> None:
+    """Give an older tree, which has no package for Airflow, the modules that the installed package's entry points name, without content."""
+    if package.exists():
+        return
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "provider.py").write_text(OLDER_PROVIDER)
+    (package / "plugin.py").write_text(OLDER_PLUGIN)
 
 
 def one_pass(checkout: Path, rows: int) -> list[RunCost]:
