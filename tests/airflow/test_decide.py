@@ -85,7 +85,7 @@ def test_a_message_in_quarantine_can_be_decoded_again_or_accepted(
     asked = decide(UNDECIDED).ask(monkeypatch)
     assert asked["subject"] == f"bazaar-open, hour {HOUR}: order is blocked (UNDECIDED)"
     assert asked["options"] == [words.REPLAY, words.ACCEPT, words.STOP]
-    assert list(asked["params"]) == ["reason"]
+    assert {name: (p["value"], p["schema"]["type"]) for name, p in asked["params"].items()} == {"reason": (None, ["null", "string"])}
     assert asked["waits"].total_seconds() == 12 * 3600
     lines = asked["body"].splitlines()
     assert f"    {UNDECIDED}" in lines
