@@ -125,7 +125,7 @@ def test_a_user_sees_only_the_feeds_whose_dag_he_may_read(get: Get, feed: Feed, 
 def test_the_menu_of_airflow_leads_to_the_pages(get: Get) -> None:
     plugins = get("/api/v2/plugins", role="ADMIN").json()["plugins"]
     (entry,) = [view for plugin in plugins if plugin["name"] == "tidelake" for view in plugin["external_views"]]
-    assert (entry["name"], entry["destination"], entry["nav_top_level"], entry["url_route"]) == ("Tidelake", "nav", True, None)
+    assert (entry["name"], entry["destination"], entry["category"], entry["url_route"]) == ("Tidelake", "nav", "browse", None)
     assert entry["href"] == quality_url("index.html") == f"http://airflow.example:8080{PREFIX}/index.html"
 
 

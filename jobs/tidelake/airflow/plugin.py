@@ -24,9 +24,9 @@ class TidelakePlugin(AirflowPlugin):
 
     @property
     def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow's is a class attribute
-        """Return the entry of the menu. It has no `url_route`: Airflow would show the pages in a frame that links cannot leave, and the
-        pages link to DAGs.
+        """Return the entry of the menu Browse. It has no `url_route`: Airflow would show the pages in a frame that links cannot leave, and
+        the pages link to DAGs. Without a category, Airflow 3.3 makes a button of it that leads nowhere.
         """
         from tidelake.airflow.stage import quality_url
 
-        return [{"name": "Tidelake", "href": quality_url("index.html"), "destination": "nav", "nav_top_level": True}]
+        return [{"name": "Tidelake", "href": quality_url("index.html"), "destination": "nav", "category": "browse"}]
