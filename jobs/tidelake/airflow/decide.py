@@ -32,7 +32,7 @@ MEANS = {
     AGAIN: "after a file, a rule or the source was mended",
     STOP: "the run fails; nothing is published",
 }
-_REASON = {"type": ["null", "string"], "title": "Reason", "description": f"Recorded with your name. Needed for: {ACCEPT}."}
+_REASON: dict[str, Any] = {"type": ["null", "string"], "title": "Reason", "description": f"Recorded with your name. Needed for: {ACCEPT}."}
 REASON = Param(None, source="task", **_REASON)  # with "string" alone the form offers no answer until a reason is there
 QUARANTINED = {"UNDECIDED": REPLAY, "SCHEMA_MISMATCH": AGAIN, "UNDEFINED_TABLE": AGAIN}  # errors about quarantined messages and rows
 SHOWN = 10
