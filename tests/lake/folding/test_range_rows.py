@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.lake.folding.test_file_rows import column, wanted_of, with_id
 from tidelake.lake.folding.file_rows import FileRef, opened
-from tidelake.lake.folding.range_rows import KeyRange, RangeRows, key_ranges
+from tidelake.lake.folding.range_rows import LeadingRange, RangeRows, key_ranges
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 SPANS = st.lists(st.tuples(st.integers(1, 10**7), NUMBERS, NUMBERS).map(lambda s: (s[0], min(s[1:]), max(s[1:]))), max_size=6)
@@ -55,7 +55,7 @@ def test_rows_of_other_ranges_do_not_count_and_their_row_groups_are_not_read(
     pq.write_table(pa.table([ids, pa.array(range(8))], schema=schema), tmp_path / "f", row_group_size=2)
     columns = [column("id", "bigint", (1, "bigint")), column("_commit_ts", "bigint", (9, "bigint"))]
     with opened([FileRef(path="f", uri=f"{tmp_path}/f")], columns) as rows:
-        mine = RangeRows(rows, KeyRange(column="id", low=low, high=high))
+        mine = RangeRows(rows, LeadingRange(column="id", low=low, high=high))
         pieces = list(mine.pieces(["_commit_ts"]))
         assert [v for p in pieces for v in p.cells("id").to_pylist()] == read
         stand = [v for p in pieces for v in p.cells("id").filter(pa.array(p.alive)).to_pylist()]

@@ -17,7 +17,7 @@ from tidelake.wire.kernels.arrays import Flags
 _LARGEST = 2.0**63 - 1024  # of the float64 numbers that are an int64
 
 
-class KeyRange(BaseModel, frozen=True):
+class LeadingRange(BaseModel, frozen=True):
     """A range of a key's first column, as int64 (dates in days, times in microseconds).
 
     Attributes:
@@ -31,7 +31,7 @@ class KeyRange(BaseModel, frozen=True):
     high: int | None
 
 
-def key_ranges(column: str, spans: Sequence[tuple[int, int, int]], many: int) -> list[KeyRange]:
+def key_ranges(column: str, spans: Sequence[tuple[int, int, int]], many: int) -> list[LeadingRange]:
     """Divide the values of a column into ranges with about as many rows each, as if the values of a file were evenly distributed.
 
     Args:
@@ -50,13 +50,13 @@ def key_ranges(column: str, spans: Sequence[tuple[int, int, int]], many: int) ->
     wanted = np.interp(np.arange(1, many) * (rows.sum() / many), below, at)
     cuts = np.unique(np.minimum(wanted, _LARGEST).astype(np.int64)).tolist()
     edges = [None, *(c for c in cuts if low.min() < c <= high.max()), None]
-    return [KeyRange(column=column, low=a, high=b) for a, b in pairwise(edges)] if len(edges) > 2 else []
+    return [LeadingRange(column=column, low=a, high=b) for a, b in pairwise(edges)] if len(edges) > 2 else []
 
 
 class RangeRows:
     """Those rows of files that are in a range. Others are treated like deleted rows, and their row groups are not read."""
 
-    def __init__(self, rows: FileRows, only: KeyRange) -> None:
+    def __init__(self, rows: FileRows, only: LeadingRange) -> None:
         self._rows, self._only = rows, only
         self._near = rows.may_lie(only.column, only.low, only.high)
 

@@ -16,7 +16,7 @@ from tidelake.lake.columns.pieces import Rows
 from tidelake.lake.columns.survivors import passes_for
 from tidelake.lake.folding.bucket_rows import BucketOnly, BucketRows
 from tidelake.lake.folding.file_rows import FileRef, FileRows, opened
-from tidelake.lake.folding.range_rows import KeyRange, RangeRows, key_ranges
+from tidelake.lake.folding.range_rows import LeadingRange, RangeRows, key_ranges
 from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.scans import FileFacts, plain
 
@@ -43,7 +43,7 @@ class Unit(BaseModel, frozen=True):
     bucket: int | None
     base: UnitSide
     changes: UnitSide
-    keys: KeyRange | None = None
+    keys: LeadingRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def sides_of(table: TableFold, unit: Unit) -> Iterator[tuple[FileRows, Rows, Row
         yield base, _only(base, unit.base, unit.keys), _only(changes, unit.changes, unit.keys)
 
 
-def _only(rows: FileRows, side: UnitSide, keys: KeyRange | None) -> Rows:
+def _only(rows: FileRows, side: UnitSide, keys: LeadingRange | None) -> Rows:
     if keys is not None:
         return RangeRows(rows, keys)
     return rows if side.only is None else BucketRows(rows, side.only)
