@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidelake.config.notify import Notify
 from tidelake.notices.cause import Cause, Standing
-from tidelake.notices.heard import Found, Memory, after, delivered
+from tidelake.notices.heard import LakeState, Memory, after, delivered
 
 EVERY = ["blocked", "incomplete", "warning", "lag", "recovered"]
 
@@ -28,8 +28,8 @@ def notifier(*on: str, **arguments: Any) -> Notify:
     return Notify.model_validate({"class": "a.B", "on": list(on or EVERY), "with": arguments} | limit)
 
 
-def found(*lasts: Cause, cut: int = 1, passed: tuple[Cause, ...] = (), minutes: float = 0) -> Found:
-    return Found(standing=Standing(cut=cut, hour="10", resolved_ts=1), open=list(lasts), passed=list(passed), lag_minutes=minutes)
+def found(*lasts: Cause, cut: int = 1, passed: tuple[Cause, ...] = (), minutes: float = 0) -> LakeState:
+    return LakeState(standing=Standing(cut=cut, hour="10", resolved_ts=1), open=list(lasts), passed=list(passed), lag_minutes=minutes)
 
 
 class Told:

@@ -7,10 +7,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from tests.validate.facts import Page
-from tidelake.pages.layout import Airflow
+from tidelake.pages.layout import AirflowLinks
 from tidelake.pages.page import page_at
 
-AIRFLOW = Airflow(home="/", dag="/dags/tidelake_{feed}")
+AIRFLOW = AirflowLinks(home="/", dag="/dags/tidelake_{feed}")
 
 
 def taken(html: str) -> Page:
@@ -19,7 +19,7 @@ def taken(html: str) -> Page:
     return Page(before + rest.partition("</script>")[2])
 
 
-def page(folder: Path, path: str, airflow: Airflow | None = None) -> Page:
+def page(folder: Path, path: str, airflow: AirflowLinks | None = None) -> Page:
     """The page at a path, which must be there."""
     found = page_at(folder / "schemas", path, airflow=airflow)
     assert found.status == 200

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
-from tidelake.validate.quality.same_hours import DAYS, LEAST, RULE, Number, Unusual, compare
+from tidelake.validate.quality.same_hours import DAYS, LEAST, RULE, Metric, Unusual, compare
 
-ROWS = Number("shop.orders", "rows")
-LAG = Number("", "lag", "seconds")
-NULLS = Number("shop.orders", "NULL by policy", "share", "day")
+ROWS = Metric("shop.orders", "rows")
+LAG = Metric("", "lag", "seconds")
+NULLS = Metric("shop.orders", "NULL by policy", "share", "day")
 USUAL = (9_800, 10_200, 10_300, 10_400, 10_500, 10_900, 11_200)  # median 10,400, MAD 200
 
 
-def judged(number: Number, value: float, *earlier: float) -> Unusual | None:
+def judged(number: Metric, value: float, *earlier: float) -> Unusual | None:
     """What is unusual about a value."""
     found = compare([number], [value], [[e] for e in earlier])
     assert (found.numbers, found.short) == (1, 0)
@@ -90,7 +90,7 @@ def test_the_most_distant_number_has_the_greatest_excess() -> None:
 
 
 def test_thousands_of_tables_are_one_comparison() -> None:
-    keys = [Number(f"shop.t{n}", "rows") for n in range(3000)]
+    keys = [Metric(f"shop.t{n}", "rows") for n in range(3000)]
     found = compare(keys, [1003.0 if n % 1000 else 5.0 for n in range(3000)], [[1000.0 + d] * 3000 for d in range(DAYS)])
     assert [u.number.table for u in found.unusual] == ["shop.t0", "shop.t1000", "shop.t2000"]
     assert found.numbers == 3000

@@ -39,7 +39,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RequiredAction:
     """What to ask. options: answers that make sense; body: Markdown."""
 
     subject: str
@@ -108,7 +108,7 @@ class DecideOperator(PublishOperator, HITLOperator):
         """Set the question of the required action."""
         self.hour = blocked["hour"]
         messages = self._undecided(self.given(context)[1]) if code_of(blocked["said"]) in QUARANTINED else []
-        asked = question(self.feed, blocked, messages, QualityReportLink().get_link(self, ti_key=None))
+        asked = required_action(self.feed, blocked, messages, QualityReportLink().get_link(self, ti_key=None))
         self.subject, self.body, self.options = asked.subject, asked.body, asked.options
 
     def _undecided(self, environment: Mapping[str, str]) -> list[dict[str, str]]:
@@ -141,8 +141,8 @@ class DecideOperator(PublishOperator, HITLOperator):
         return done.stdout
 
 
-def question(feed: str, blocked: Mapping[str, str], messages: Sequence[Mapping[str, str]], report: str) -> Question:
-    """Return the question about a blocked hour. messages: quarantined ones without a decision, as `quarantine list --json` prints them."""
+def required_action(feed: str, blocked: Mapping[str, str], messages: Sequence[Mapping[str, str]], report: str) -> RequiredAction:
+    """Return the required action about a blocked hour. messages: undecided ones, as `quarantine list --json` prints them."""
     code = code_of(blocked["said"])
     options = [QUARANTINED[code], ACCEPT, STOP] if messages else [AGAIN, STOP]
     lines = [f"`{blocked['stage']}` of hour {blocked['hour']} is blocked. The data is safe, and nothing was published.", ""]
@@ -154,7 +154,7 @@ def question(feed: str, blocked: Mapping[str, str], messages: Sequence[Mapping[s
             lines += ["", f"and {len(messages) - SHOWN:,} more: `tidelake quarantine list --feed {feed}`"]
     lines += ["", f"[Quality report of the hour]({report})", ""]
     lines += [f"* **{option}**: {MEANS[option]}." for option in options]
-    return Question(f"{feed}, hour {blocked['hour']}: {blocked['stage']} is blocked ({code})", "\n".join(lines), options)
+    return RequiredAction(f"{feed}, hour {blocked['hour']}: {blocked['stage']} is blocked ({code})", "\n".join(lines), options)
 
 
 def code_of(said: str) -> str:

@@ -39,7 +39,7 @@ class Memory(BaseModel):
     notifiers: dict[str, Heard] = {}
 
 
-class Found(BaseModel):
+class LakeState(BaseModel):
     """What a look at the lake finds. passed: causes in cuts between the newest and the one that was seen before; open: causes that last,
     without lag; lag_minutes: age of the published resolved ts, None if nothing is published.
     """
@@ -60,7 +60,7 @@ def keep_memory(store: Store, feed: str, memory: Memory) -> None:
     store.write(notices_key(feed), memory.model_dump_json(indent=1).encode())
 
 
-def after(memory: Memory, found: Found, notifiers: Sequence[Notify], lagging: Cause | None) -> Memory:
+def after(memory: Memory, found: LakeState, notifiers: Sequence[Notify], lagging: Cause | None) -> Memory:
     """Return the memory after a look, with a notice for each cause that began or ended.
 
     A notifier that is new, or whose class or arguments changed, hears of the causes that last, and not of earlier ones.
@@ -98,7 +98,7 @@ def delivered(memory: Memory, numbers: Iterable[int]) -> Memory:
     return left
 
 
-def _lag(notifier: Notify, found: Found, lagging: Cause | None) -> list[Cause]:
+def _lag(notifier: Notify, found: LakeState, lagging: Cause | None) -> list[Cause]:
     limit, age = notifier.lag_minutes, found.lag_minutes
     return [lagging] if lagging and limit is not None and age is not None and age > limit else []
 

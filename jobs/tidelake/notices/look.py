@@ -11,7 +11,7 @@ from tidelake.lake.cuts import known_cuts, newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Finding, newest
 from tidelake.notices.cause import Cause, Notice, Standing
-from tidelake.notices.heard import Found, Memory, after, delivered, keep_memory, read_memory
+from tidelake.notices.heard import LakeState, Memory, after, delivered, keep_memory, read_memory
 from tidelake.order.incomplete import known
 from tidelake.tso import physical_ms
 from tidelake.validate.blocked import first_blocked
@@ -29,7 +29,7 @@ def look(lake: Lake, now: datetime) -> dict[str, list[Notice]]:
         return {}  # nothing happened yet, perhaps not even a lake
     seqs = _unseen(lake, memory.seen, cut)
     of_newest = memory.open if cut and not seqs else _of_cut(lake, cut)
-    found = Found(
+    found = LakeState(
         standing=_standing(cut, blocked),
         passed=[c for seq in seqs[:-1] for c in _of_cut(lake, read_cut(lake.store, feed, seq))],
         open=[*([blocked] if blocked else []), *of_newest],

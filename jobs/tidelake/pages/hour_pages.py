@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidelake.pages.addresses import Address, table_stem
-from tidelake.pages.layout import Airflow, navigation
+from tidelake.pages.layout import AirflowLinks, navigation
 from tidelake.pages.reports import Reports
 from tidelake.validate.quality.navigation import Link
 from tidelake.validate.quality.report import render
 
 
-def hour_page(reports: Reports, hour: str, tables: Sequence[str] | None = None, airflow: Airflow | None = None) -> str | None:
+def hour_page(reports: Reports, hour: str, tables: Sequence[str] | None = None, airflow: AirflowLinks | None = None) -> str | None:
     """Return the report of an hour, None if there is none.
 
     Args:

@@ -51,7 +51,7 @@ def _read(store: Store, key: str) -> HourHead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class HourKind:
     """A state of hours. letter: in the calendar; tone: colour of the page."""
 
     letter: str
@@ -59,33 +59,33 @@ class Kind:
     tone: Literal["good", "warn", "bad", "open", "soft"]
 
 
-KINDS = {
-    "published": Kind(letter="P", word="published", tone="good"),
-    "within": Kind(letter="W", word="published within the cut of a later hour", tone="good"),
-    "incomplete": Kind(letter="I", word="published, incomplete", tone="warn"),
-    "superseded": Kind(letter="S", word="superseded: a redo replaced its cut", tone="soft"),
-    "blocked": Kind(letter="B", word="blocked", tone="bad"),
-    "failed": Kind(letter="F", word="failed", tone="bad"),
-    "damaged": Kind(letter="X", word="report cannot be read", tone="bad"),
-    "landed": Kind(letter="L", word="landed", tone="open"),
-    "decoded": Kind(letter="D", word="decoded", tone="open"),
-    "ordered": Kind(letter="O", word="ordered", tone="open"),
-    "validated": Kind(letter="V", word="validated", tone="open"),
+HOUR_KINDS = {
+    "published": HourKind(letter="P", word="published", tone="good"),
+    "within": HourKind(letter="W", word="published within the cut of a later hour", tone="good"),
+    "incomplete": HourKind(letter="I", word="published, incomplete", tone="warn"),
+    "superseded": HourKind(letter="S", word="superseded: a redo replaced its cut", tone="soft"),
+    "blocked": HourKind(letter="B", word="blocked", tone="bad"),
+    "failed": HourKind(letter="F", word="failed", tone="bad"),
+    "damaged": HourKind(letter="X", word="report cannot be read", tone="bad"),
+    "landed": HourKind(letter="L", word="landed", tone="open"),
+    "decoded": HourKind(letter="D", word="decoded", tone="open"),
+    "ordered": HourKind(letter="O", word="ordered", tone="open"),
+    "validated": HourKind(letter="V", word="validated", tone="open"),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HourState:
-    """State of an hour. kind: key of KINDS; head: of its report, None without one."""
+    """State of an hour. kind: key of HOUR_KINDS; head: of its report, None without one."""
 
     hour: str
     kind: str
     head: HourHead | None = None
 
     @property
-    def shown(self) -> Kind:
+    def shown(self) -> HourKind:
         """Letter, word and colour."""
-        return KINDS[self.kind]
+        return HOUR_KINDS[self.kind]
 
 
 def state_of(hour: str, head: HourHead | None, *, decoded: bool, held: bool) -> HourState:

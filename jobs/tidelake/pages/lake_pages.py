@@ -11,10 +11,10 @@ from tidelake.pages.addresses import Address, table_stem
 from tidelake.pages.calendar import days_of
 from tidelake.pages.feed_row import FeedRow
 from tidelake.pages.feed_source import FeedSource
-from tidelake.pages.hour_states import KINDS
-from tidelake.pages.layout import Airflow, navigation, rendered
-from tidelake.pages.table_facts import table_facts
+from tidelake.pages.hour_states import HOUR_KINDS
+from tidelake.pages.layout import AirflowLinks, navigation, rendered
 from tidelake.pages.table_history import TableHistory, check_rows, figures
+from tidelake.pages.table_summary import table_summary
 from tidelake.validate.cut_facts import lag_seconds
 from tidelake.validate.quality.headline import quarantine_commands
 from tidelake.validate.quality.navigation import Link
@@ -24,7 +24,7 @@ MOST_TABLES = 2000  # tables that the first page lists
 _TONES = ("bad", "warn", "open", "good")
 
 
-def feeds_page(rows: Sequence[FeedRow], airflow: Airflow | None = None) -> str:
+def feeds_page(rows: Sequence[FeedRow], airflow: AirflowLinks | None = None) -> str:
     """Return the first page: all feeds and their tables."""
     here = Address()
     tables = [
@@ -45,7 +45,7 @@ def feeds_page(rows: Sequence[FeedRow], airflow: Airflow | None = None) -> str:
     )
 
 
-def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: Airflow | None = None) -> str:
+def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: AirflowLinks | None = None) -> str:
     """Return the page of a feed with the hours of a month. Default: the newest one."""
     feed, cut, months = source.feed.name, source.cut, list(source.months)
     here = Address(feed=feed, month=month)
@@ -60,7 +60,7 @@ def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: Airflo
         report=here.link(Address(feed=feed, hour=row.hour)),
         month=shown,
         days=days_of(shown, states) if shown else [],
-        kinds=[(kind, found[name]) for name, kind in KINDS.items() if found[name]],
+        kinds=[(kind, found[name]) for name, kind in HOUR_KINDS.items() if found[name]],
         before=_month(here, months[at - 1]) if at else None,
         after=_month(here, months[at + 1]) if at is not None and months[at + 1 :] else None,
         lag=lag_seconds(cut.hour, cut.resolved_ts) if cut is not None and not cut.is_seed else None,
@@ -70,15 +70,15 @@ def feed_page(source: FeedSource, row: FeedRow, month: str = "", airflow: Airflo
     )
 
 
-def table_page(source: FeedSource, i: Incarnation, history: TableHistory, airflow: Airflow | None = None) -> str:
+def table_page(source: FeedSource, i: Incarnation, history: TableHistory, airflow: AirflowLinks | None = None) -> str:
     """Return the page of a table of the newest cut. history: what the last reports say about it."""
     assert source.cut is not None, "a table comes from a cut"
-    feed, facts, checks = source.feed.name, table_facts(source, i, source.cut), check_rows(history)
+    feed, summary, checks = source.feed.name, table_summary(source, i, source.cut), check_rows(history)
     return rendered(
         "table.html.j2",
         navigation(Address(feed=feed, table=table_stem(i.name)), i.name, airflow=airflow),
         feed=feed,
-        t=facts,
+        t=summary,
         source_columns=len(i.columns),
         failing=sum(not row.newest.success for row in checks),
         figures=figures(history),

@@ -19,7 +19,7 @@ _SCRIPT = ("tidelake.pages", "page/site.js")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Airflow:
+class AirflowLinks:
     """Addresses in Airflow. home: its first page; dag: of a feed's DAG, with `{feed}`."""
 
     home: str
@@ -31,7 +31,7 @@ def page_policy() -> str:
     return content_security_policy(*_parts())
 
 
-def missing_page(address: Address, title: str, *paragraphs: str, commands: Sequence[str] = (), airflow: Airflow | None = None) -> str:
+def missing_page(address: Address, title: str, *paragraphs: str, commands: Sequence[str] = (), airflow: AirflowLinks | None = None) -> str:
     """Return a page that says why there is no other one at this address, and what to do."""
     return rendered("missing.html.j2", navigation(address, title, airflow=airflow), title=title, paragraphs=paragraphs, commands=commands)
 
@@ -47,7 +47,7 @@ def navigation(
     here: Address,
     name: str,
     *,
-    airflow: Airflow | None,
+    airflow: AirflowLinks | None,
     previous: Link | None = None,
     next_: Link | None = None,
     tables: Mapping[str, str] | None = None,

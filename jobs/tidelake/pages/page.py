@@ -18,7 +18,7 @@ from tidelake.io.printable import printable_lines
 from tidelake.io.storage import open_store
 from tidelake.pages.addresses import Address, parse_path, table_stem
 from tidelake.pages.hour_pages import hour_page
-from tidelake.pages.layout import Airflow, missing_page, page_policy
+from tidelake.pages.layout import AirflowLinks, missing_page, page_policy
 from tidelake.pages.reports import Reports
 from tidelake.tso import parse_hour
 
@@ -30,7 +30,7 @@ class Page(NamedTuple):
     html: str
 
 
-def page_at(schemas: Path, path: str, feeds: Sequence[str] | None = None, airflow: Airflow | None = None) -> Page:
+def page_at(schemas: Path, path: str, feeds: Sequence[str] | None = None, airflow: AirflowLinks | None = None) -> Page:
     """Return the page at a path below the pages' prefix.
 
     Args:
@@ -55,7 +55,7 @@ def page_at(schemas: Path, path: str, feeds: Sequence[str] | None = None, airflo
     return _hour(schemas, address, airflow) if address.hour else _of_lake(schemas, address, airflow)
 
 
-def _hour(schemas: Path, at: Address, airflow: Airflow | None) -> Page:
+def _hour(schemas: Path, at: Address, airflow: AirflowLinks | None) -> Page:
     try:
         parse_hour(at.hour)
     except ConfigError as e:
@@ -75,7 +75,7 @@ def _hour(schemas: Path, at: Address, airflow: Airflow | None) -> Page:
     return Page(404, missing)
 
 
-def _of_lake(schemas: Path, at: Address, airflow: Airflow | None) -> Page:
+def _of_lake(schemas: Path, at: Address, airflow: AirflowLinks | None) -> Page:
     """Return the page of a feed, a month or a table: those that need the lake's catalog."""
     from tidelake.pages.all_feeds import opened_feed
     from tidelake.pages.feed_row import feed_row
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--home")
     parser.add_argument("--dag")
     given = parser.parse_args(arguments)
-    airflow = Airflow(home=given.home, dag=given.dag) if given.home and given.dag else None
+    airflow = AirflowLinks(home=given.home, dag=given.dag) if given.home and given.dag else None
     try:
         page = page_at(given.schemas, given.path, given.feeds.split(",") if given.feeds is not None else None, airflow)
     except TidelakeError as e:

@@ -19,11 +19,11 @@ from tidelake.lake.cut import Staged, TableCounts
 from tidelake.spark.spread import THREADS
 from tidelake.tso import format_hour, parse_hour, physical_ms
 from tidelake.validate.cut_facts import lag_seconds
-from tidelake.validate.quality.same_hours import DAYS, Number
+from tidelake.validate.quality.same_hours import DAYS, Metric
 
 log = logging.getLogger(__name__)
 
-_LAG, _ROWS = Number("", "lag", "seconds"), Number("", "rows")
+_LAG, _ROWS = Metric("", "lag", "seconds"), Metric("", "rows")
 _COUNTED = ("rows", "inserts", "updates", "deletes", "upserts")
 _MINUTES = (45, 75)  # length of windows whose counts are compared
 
@@ -43,7 +43,7 @@ class _Counts(BaseModel):
         """Number of changed rows."""
         return self.inserts + self.updates + self.deletes + self.upserts
 
-    def value(self, number: Number) -> float:
+    def value(self, number: Metric) -> float:
         """Return a number of the table; NaN for a share of no values."""
         if number.column is None:
             return getattr(self, number.name)  # type: ignore[no-any-return]
@@ -73,17 +73,17 @@ class Hour(BaseModel):
         """Number of changed rows of all tables; NaN if it is not compared."""
         return sum(c.rows for c in self.counts.values()) if self.counts else math.nan
 
-    def numbers(self) -> Iterator[Number]:
+    def numbers(self) -> Iterator[Metric]:
         """Yield what the hour has numbers of."""
         yield _LAG
         if self.counts:
             yield _ROWS
         for table, c in self.counts.items():
-            yield from (Number(table, name) for name in _COUNTED)
+            yield from (Metric(table, name) for name in _COUNTED)
             if c.rows > c.deletes:
-                yield from (Number(table, "NULL by policy", "share", name) for name in {**c.nulled_values, **c.nulled_zero_dates})
+                yield from (Metric(table, "NULL by policy", "share", name) for name in {**c.nulled_values, **c.nulled_zero_dates})
 
-    def value(self, number: Number) -> float:
+    def value(self, number: Metric) -> float:
         """Return one of the hour's numbers; NaN if it has none."""
         if number is _LAG:
             return math.nan if self.lag_seconds is None else self.lag_seconds

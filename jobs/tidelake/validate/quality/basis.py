@@ -88,7 +88,7 @@ BASIS: Mapping[str, Basis] = {kind: basis for basis, kinds in _TYPES.items() for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
+class Unjudged:
     """Why an expectation cannot be judged, and what to use instead."""
 
     why: str
@@ -96,11 +96,11 @@ class Refusal:
 
 
 REFUSED = {
-    "expect_query_results_to_match_comparison": Refusal(
+    "expect_query_results_to_match_comparison": Unjudged(
         why="it compares with a query of another data source, and a window has the rows of one table only",
         instead="`tidelake verify`, which compares tables with the source, or unexpected_rows_expectation over one table",
     ),
-    "expect_table_row_count_to_equal_other_table": Refusal(
+    "expect_table_row_count_to_equal_other_table": Unjudged(
         why="it counts the rows of another table, and a window has the rows of one table only",
         instead="`tidelake verify`, or expect_table_row_count_to_be_between",
     ),

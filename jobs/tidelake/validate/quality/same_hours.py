@@ -29,7 +29,7 @@ RULE = (
 _Array = npt.NDArray[np.float64]
 
 
-class Number(NamedTuple):
+class Metric(NamedTuple):
     """What a number counts. table: db.table, "" for the whole window; column: for NULLs. Lag and NULLs are unusual only above the range."""
 
     table: str
@@ -55,7 +55,7 @@ class Unusual:
         high: The greatest value that is usual.
     """
 
-    number: Number
+    number: Metric
     value: float
     earlier: tuple[float, ...]
     low: float | None
@@ -100,7 +100,7 @@ class Compared:
     short: int
 
 
-def compare(numbers: Sequence[Number], now: Sequence[float], before: Sequence[Sequence[float]]) -> Compared:
+def compare(numbers: Sequence[Metric], now: Sequence[float], before: Sequence[Sequence[float]]) -> Compared:
     """Compare the numbers of an hour with those of the same hour of earlier days.
 
     Args:
@@ -120,7 +120,7 @@ def compare(numbers: Sequence[Number], now: Sequence[float], before: Sequence[Se
     return Compared(unusual=unusual, numbers=len(keys), short=len(numbers) - len(keys))
 
 
-def _limits(keys: Sequence[Number], earlier: _Array) -> tuple[_Array, _Array]:
+def _limits(keys: Sequence[Metric], earlier: _Array) -> tuple[_Array, _Array]:
     least, most = np.nanmin(earlier, axis=0), np.nanmax(earlier, axis=0)
     mad = np.nanmedian(np.abs(earlier - np.nanmedian(earlier, axis=0)), axis=0)
     wide = np.maximum(_MADS * mad, [_FLOORS[k.unit] for k in keys])
@@ -128,7 +128,7 @@ def _limits(keys: Sequence[Number], earlier: _Array) -> tuple[_Array, _Array]:
     return low, most + np.maximum(wide, _SHARE * np.abs(most))
 
 
-def _unusual(number: Number, value: Any, earlier: _Array, low: Any, high: Any) -> Unusual:
+def _unusual(number: Metric, value: Any, earlier: _Array, low: Any, high: Any) -> Unusual:
     known = tuple(sorted(float(v) for v in earlier if not np.isnan(v)))
     return Unusual(
         number=number, value=float(value), earlier=known, low=max(float(low), 0.0) if np.isfinite(low) else None, high=float(high)

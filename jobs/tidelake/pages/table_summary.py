@@ -1,4 +1,4 @@
-"""Facts of a table's page: its columns, where its rows come from, its statements, and how to query it."""
+"""Summary of a table for its page: its columns, where its rows come from, its statements, and how to query it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TableFacts:
+class TableSummary:
     """A table at the newest cut.
 
     Attributes:
@@ -66,10 +66,10 @@ class TableFacts:
     snippets: Sequence[Snippet]
 
 
-def table_facts(source: FeedSource, i: Incarnation, cut: Cut) -> TableFacts:
-    """Return the facts of a table of the newest cut. Reads the table's metadata for its columns."""
+def table_summary(source: FeedSource, i: Incarnation, cut: Cut) -> TableSummary:
+    """Return the summary of a table of the newest cut. Reads the table's metadata for its columns."""
     snapshot, changelog = cut.snapshots.get(i.id), cut.changelogs.get(i.id)
-    return TableFacts(
+    return TableSummary(
         name=i.name,
         cut=cut,
         snapshot=snapshot,
