@@ -18,7 +18,7 @@ from tests.conftest import FreshUri
 from tests.e2e import bazaar
 from tidelake.demo.generate import generate
 from tidelake.io.storage import open_store
-from tidelake.spark.connect import _free_port
+from tidelake.spark.connect_keeper import _free_port
 from tidelake.tso import format_hour
 
 FEED = "bazaar-open"
