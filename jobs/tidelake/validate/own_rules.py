@@ -1,4 +1,7 @@
-"""Judges the expectations of a feed's files: about numbers of rows from counts, all others on a table's new row images."""
+"""Judges the expectations of a feed's files: about numbers of rows from counts, all others on a table's new row images.
+
+Few rows are judged in this process if every rule of the table means the same there (quality/small_windows.py), else by Spark.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidelake.config.feed import Feed
 from tidelake.history.contract import Expectation, read_expectations
@@ -19,14 +25,16 @@ from tidelake.validate.quality.judge import Measure, judge_frame
 from tidelake.validate.quality.judge_counts import ChangeCounts, count_measures
 from tidelake.validate.quality.judge_sample import judge_sample
 from tidelake.validate.quality.rule_rows import with_rows
+from tidelake.validate.quality.small_windows import as_on_spark
 from tidelake.validate.quality.verdict import Check
-from tidelake.validate.written import KINDS, WrittenCounts, staged_rows
+from tidelake.validate.written import KINDS, WrittenCounts, appended, as_frame, rows_at_hand
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 log = logging.getLogger(__name__)
 
+_CHANGE_TYPE = "_change_type"
 _IMAGES = ("INSERT", "UPDATE_AFTER")  # new row images
 Rules = Mapping[str, Sequence[Expectation]]
 
@@ -61,16 +69,34 @@ def judged_by_rows(lake: Lake, own: Rules, found: Mapping[str, WrittenCounts], s
             continue
         log.info(f"{tables[i].name}: {len(others)} expectations")
         changelog = lake.catalog.load(staged.changelogs[i].identifier)
-        images = _images(staged_rows(lake.spark, changelog, staged.changelogs[i], staged.counts[i].changes))
-        checks += _judged(images, others, partial(index_columns, changelog, tables[i]))
+        index = partial(index_columns, changelog, tables[i])
+        rows = rows_at_hand(changelog, staged.changelogs[i], staged.counts[i].changes)
+        if rows is not None and all(as_on_spark(e, rows.schema) for e in others):
+            checks += _by_pandas(rows, others, index)
+        else:
+            frame = appended(lake.spark, staged.changelogs[i]) if rows is None else as_frame(lake.spark, rows)
+            checks += _by_spark(frame, others, index)
     return checks
 
 
-def _judged(images: DataFrame, rules: Sequence[Expectation], index: Callable[[], Sequence[str]]) -> list[Check]:
-    """The checks of rules about a table's new row images. index: gives the columns that name a row."""
+def _by_pandas(rows: pa.Table, rules: Sequence[Expectation], index: Callable[[], Sequence[str]]) -> list[Check]:
+    images = _images(rows).to_pandas(integer_object_nulls=True, timestamp_as_object=True)  # as floats, large integers would be rounded
+    checks = judge_frame(images, rules, "pandas")
+    return with_rows(images, rules, checks, index(), "pandas") if any(not c.success for c in checks) else checks
+
+
+def _images(rows: pa.Table) -> pa.Table:
+    """The new row images, without partial rows."""
+    images = rows.filter(pc.is_in(rows[_CHANGE_TYPE], pa.array(_IMAGES)))
+    return images.filter(pc.invert(pc.fill_null(images[PARTIAL.name], False))) if PARTIAL.name in images.column_names else images
+
+
+def _by_spark(frame: DataFrame, rules: Sequence[Expectation], index: Callable[[], Sequence[str]]) -> list[Check]:
+    """The checks of rules about a table's new row images, partial rows left out. index: gives the columns that name a row."""
+    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
+    images = frame.where(f"{_CHANGE_TYPE} IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}").persist()
     sampled = [e for e in rules if basis_of(e) == "sample"]
     others = [e for e in rules if basis_of(e) != "sample"]
-    images = images.persist()
     checks = judge_frame(images, others)
     if any(not c.success for c in checks):
         checks = with_rows(images, others, checks, index())
@@ -83,9 +109,3 @@ def _judged(images: DataFrame, rules: Sequence[Expectation], index: Callable[[],
 def _new_rows(counted: WrittenCounts, c: TableCounts) -> int:
     """Number of new row images, without partial rows."""
     return max(sum(counted[kind] for kind in _IMAGES) - c.partial, 0)
-
-
-def _images(frame: DataFrame) -> DataFrame:
-    """The new row images, without partial rows."""
-    whole = " AND NOT coalesce(_partial, false)" if PARTIAL.name in frame.columns else ""
-    return frame.where(f"_change_type IN ({', '.join(literal(kind) for kind in _IMAGES)}){whole}")

@@ -29,22 +29,24 @@ KINDS = ("INSERT", "UPDATE_BEFORE", "UPDATE_AFTER", "DELETE")
 AT_HAND = 100_000  # maximum changes of a small changelog
 
 
-def staged_rows(spark: SparkSession, table: LakeTable, a: Advance, changes: int) -> DataFrame:
-    """Return the rows that a run staged. Few of them are read without Spark, so that the JVM loads neither Iceberg nor S3's client.
+def rows_at_hand(table: LakeTable, a: Advance, changes: int) -> pa.Table | None:
+    """Return the rows that a run staged, read without Spark; None if they are too many for that.
 
     Args:
-        spark: The session.
         table: The changelog.
         a: What the run staged.
         changes: Number of the rows.
     """
     size = table.summary(a.to).get("added-files-size")
-    if changes > AT_HAND or size is None or int(size) > SMALL_BYTES:
-        return appended(spark, a)
+    few = changes <= AT_HAND and size is not None and int(size) <= SMALL_BYTES
+    return table.added(a.base, a.to, [c.name for c in table.columns()]) if few else None
+
+
+def as_frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return rows in memory as Spark's, with the types of Iceberg's reader. The JVM then loads neither Iceberg nor S3's client."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    rows = table.added(a.base, a.to, [c.name for c in table.columns()])
-    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))  # as Iceberg's types are in Spark
+    return spark.createDataFrame(rows, from_arrow_schema(rows.schema, prefer_timestamp_ntz=True))
 
 
 def appended(spark: SparkSession, a: Advance) -> DataFrame:

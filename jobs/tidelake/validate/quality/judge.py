@@ -15,13 +15,12 @@ from tidelake.history.contract import Expectation, RuleSeverity
 from tidelake.validate.quality import wording
 from tidelake.validate.quality.evidence import UnexpectedRows
 from tidelake.validate.quality.expectations import build, check_expectation, runnable
-from tidelake.validate.quality.validation import RuleOutcome, quiet, validate
+from tidelake.validate.quality.validation import Engine, RuleOutcome, quiet, validate
 from tidelake.validate.quality.verdict import Check, Seen
 
 if TYPE_CHECKING:
     import pandas as pd
     from great_expectations.expectations.expectation import Expectation as GxExpectation
-    from pyspark.sql import DataFrame
 
 __all__ = ["Measure", "check_expectation", "expectation_check", "judge_frame", "judge_measures", "refused_check"]
 
@@ -62,14 +61,15 @@ def judge_measures(measures: Sequence[Measure]) -> list[Check]:
     return [_measured(m, number not in broken, error) for number, m in enumerate(measures)]
 
 
-def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[Check]:
+def judge_frame(frame: Any, expectations: Sequence[Expectation], engine: Engine = "spark") -> list[Check]:
     """Return one check per expectation, in order.
 
     An expectation that cannot be validated (unknown column, wrong argument) is a failed check with the reason.
 
     Args:
-        frame: One table's rows of the window. It is read several times, so cache what is expensive.
+        frame: One table's rows of the window, a DataFrame of the engine. It is read several times, so cache what is expensive.
         expectations: The table's expectations.
+        engine: What judges them.
     """
     built: dict[int, GxExpectation] = {}
     refused: dict[int, Check] = {}
@@ -78,7 +78,7 @@ def judge_frame(frame: DataFrame, expectations: Sequence[Expectation]) -> list[C
             built[number] = build(e)
         except ConfigError as error:
             refused[number] = refused_check(e, error)
-    outcomes = dict(zip(built, validate("spark", frame, [runnable(expectations[n]) for n in built]), strict=True))
+    outcomes = dict(zip(built, validate(engine, frame, [runnable(expectations[n]) for n in built]), strict=True))
     return [
         refused[number] if number in refused else expectation_check(e, wording.expected(e, built[number]), outcomes[number])
         for number, e in enumerate(expectations)

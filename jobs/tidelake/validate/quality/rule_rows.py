@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from tidelake.config.evidence import MOST_COLUMNS, MOST_ROWS
 from tidelake.history.contract import OWN_SQL, Expectation
 from tidelake.validate.quality.evidence import UnexpectedRows, unexpected_rows
 from tidelake.validate.quality.expectations import runnable
-from tidelake.validate.quality.validation import validate
+from tidelake.validate.quality.validation import Engine, validate
 from tidelake.validate.quality.verdict import Check
 
 _COLUMNS = ("column", "column_A", "column_B")
@@ -21,7 +21,7 @@ def with_rows(
     expectations: Sequence[Expectation],
     checks: Sequence[Check],
     index: Sequence[str],
-    engine: Literal["pandas", "spark"] = "spark",
+    engine: Engine = "spark",
 ) -> list[Check]:
     """Return the checks, those that count unexpected rows with some of them.
 
@@ -57,7 +57,7 @@ def _given(result: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [r for r in found[:MOST_ROWS] if isinstance(r, Mapping)] if isinstance(found, list) else []
 
 
-def _instants(frame: Any, engine: Literal["pandas", "spark"]) -> frozenset[str]:
+def _instants(frame: Any, engine: Engine) -> frozenset[str]:
     """Columns whose values Spark gives as local times of this process."""
     return frozenset(name for name, kind in frame.dtypes if kind == "timestamp") if engine == "spark" else frozenset()
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from great_expectations.datasource.fluent.interfaces import Batch
     from great_expectations.expectations.expectation import Expectation as GxExpectation
 
+Engine = Literal["pandas", "spark"]
 SUMMARY: Mapping[str, Any] = {"result_format": "SUMMARY"}
 _ERROR_CHARACTERS = 300
 _JAVA = "An error occurred while calling"
@@ -57,7 +58,7 @@ def quiet() -> Iterator[None]:
 
 
 def validate(
-    engine: Literal["pandas", "spark"], frame: Any, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any] = SUMMARY
+    engine: Engine, frame: Any, expectations: Sequence[GxExpectation], result_format: Mapping[str, Any] = SUMMARY
 ) -> list[RuleOutcome]:
     """Return the outcomes in the order of the expectations. Those that fail with an error are tried again alone: one can break others."""
     if not expectations:
