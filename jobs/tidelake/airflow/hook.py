@@ -41,7 +41,7 @@ class TidelakeHook(BaseHook):
                 variables |= given(load_feed(schemas, name, expand=False), self.tidelake_conn_id)
         except ConfigError as e:
             return False, str(e)
-        command = [sys.executable, "-P", "-m", "tidelake.query.reach", str(schemas)]
+        command = [sys.executable, "-P", "-m", "tidelake.doctor.reach", str(schemas)]
         environment = stage_environment(variables)
         try:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TEST_SECONDS, check=False)

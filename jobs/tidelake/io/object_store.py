@@ -154,8 +154,11 @@ class RangedObject(io.RawIOBase):
         return found
 
 
-def probe_conditional_puts(store: Store) -> None:
-    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: concurrent writers would overwrite each other."""
+def probe_conditional_puts(store: Store) -> int:
+    """Raise StorageError (CONDITIONAL_PUTS) if the store ignores conditions: concurrent writers would overwrite each other.
+
+    Writes and removes one small object. Returns when it was written by the store's clock, in epoch milliseconds.
+    """
     key = f"probe-{uuid.uuid4().hex}"
     try:
         answers = [store.put_if_absent(key, b"1"), store.put_if_absent(key, b"2")]
@@ -173,3 +176,4 @@ def probe_conditional_puts(store: Store) -> None:
             code="CONDITIONAL_PUTS",
             remedy="use a store that supports them: S3, SeaweedFS 4, MinIO, Ceph 19, R2 or a local folder do",
         )
+    return first.modified_ms if first else 0

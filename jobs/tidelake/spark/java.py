@@ -26,7 +26,7 @@ exec "{java}" "$@"
 
 def ensure_java() -> None:
     """Make sure that Spark finds a Java; set JAVA_HOME to the wrapper if needed. Raises ConfigError."""
-    if _version(_system_java()) >= OLDEST:
+    if _number(_said(_system_java())) >= OLDEST:
         return
     bundled = _bundled_java()
     if bundled is None:
@@ -43,18 +43,28 @@ def ensure_java() -> None:
     os.environ["JAVA_HOME"] = str(home)
 
 
+def java_version() -> str:
+    """Return what the Java that Spark finds says of its version, in one line. Raises ConfigError if there is none."""
+    ensure_java()
+    return " ".join(_said(_system_java()).split("\n")[0].split())
+
+
 def _system_java() -> str | None:
     home = os.environ.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else shutil.which("java")
 
 
-def _version(java: str | None) -> int:
+def _said(java: str | None) -> str:
+    """What a Java says of its version; nothing if it is no program."""
     if java is None or not Path(java).exists():
-        return 0
+        return ""
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    except OSError:  # not a program
-        return 0
+        return subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    except OSError:
+        return ""
+
+
+def _number(said: str) -> int:
     match = re.search(r'version "(\d+)', said)
     return int(match[1]) if match else 0
 

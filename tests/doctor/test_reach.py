@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.checkout import CHECKOUT
-from tidelake.query.reach import main
+from tidelake.doctor.reach import main
 
 DEMO = CHECKOUT / "schemas"
 
@@ -32,8 +32,9 @@ def test_places_that_feeds_share_are_asked_once_and_nothing_is_written(tmp_path:
     before = sorted(tmp_path.rglob("*"))
     archives = [str(tmp_path / "archive" / name) for name in ("avro", "canal-json", "craft")]
     catalog = f"jdbc:sqlite:{tmp_path / 'catalog.db'}"
-    empty = [archives[0], str(tmp_path / "lake"), catalog, *archives[1:]]
-    assert found(capsys) == {"feeds": 4, "places": 6, "problems": [], "empty": empty}  # four archives, one lake, one catalog
+    empty = [archives[0], str(tmp_path / "lake"), catalog, str(tmp_path / "archive" / "checkpoints.json"), *archives[1:]]
+    # four archives, a lake, a catalog, checkpoints, schemas
+    assert found(capsys) == {"feeds": 4, "places": 8, "problems": [], "empty": empty}
     assert sorted(tmp_path.rglob("*")) == before
 
 
