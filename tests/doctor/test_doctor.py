@@ -76,7 +76,7 @@ def test_json_has_every_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_feed_that_does_not_exist_is_wrong_use(tmp_path: Path) -> None:
     done = call("doctor", "--schemas", tmp_path / "schemas", "--feed", "shp")
     assert (done.code, done.out) == (2, "")
-    assert "no feed shp" in done.err
+    assert "no feed 'shp' in" in done.err
 
 
 def test_a_host_without_java_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,7 @@ MODULES = {  # this package's modules in the order of the help, with the command
     "demo": ("demo",),
     "feeds": ("check", "status", "report"),
     "doctor": ("doctor",),
+    "metrics": ("metrics",),
     "archive": ("archive",),
     "seed": ("seed",),
     "stages": ("land", "decode", "order", "validate", "compact", "run"),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Json, SchemasFolder, out, print_json, say
-from tidelake.config.feed import existing_feeds
-from tidelake.errors import ConfigError
+from tidelake.config.feed import chosen_feeds
 from tidelake.io.texts import plural
 
 _MARKS = {"ok": "ok     ", "warning": "warning", "problem": "PROBLEM"}
@@ -44,7 +42,7 @@ def doctor(
         if not as_json:
             say(f"{_MARKS[f.state]}  {f.subject}: {f.found}" + (f"; {f.remedy}" if f.remedy else ""))
 
-    names, asked = _names(schemas, feed), set[str]()
+    names, asked = chosen_feeds(schemas, feed), set[str]()
     for f in all_findings(host_checks()):
         show(f)
     for name in names:
@@ -58,13 +56,3 @@ def doctor(
         out.print(f"{plural(len(found), 'check')}: {plural(problems, 'problem')}, {plural(warnings, 'warning')}")
     if problems:
         raise typer.Exit(1)
-
-
-def _names(schemas: Path, feed: str | None) -> list[str]:
-    """Return the feeds to check. Raises ConfigError."""
-    names = existing_feeds(schemas)
-    if feed is None:
-        return names
-    if feed not in names:
-        raise ConfigError(f"no feed {feed} in {schemas}", remedy=f"there are {', '.join(names)}")
-    return [feed]

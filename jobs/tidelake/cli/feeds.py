@@ -15,7 +15,7 @@ from rich.table import Table
 from tidelake.cli.checks import mistakes
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, Json, SchemasFolder, errors, opened, out, print_json, say, working
 from tidelake.cli.sharing import shared
-from tidelake.config.feed import EXTENDED, UNDATED, feed_names, load_feed, unset_variables
+from tidelake.config.feed import EXTENDED, UNDATED, chosen_feeds, load_feed, unset_variables
 from tidelake.config.table_name import written
 from tidelake.errors import ConfigError, ContractError, TidelakeError
 from tidelake.io.texts import plural
@@ -44,7 +44,7 @@ def check(schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json = False, debug
     The command reads no data and needs no environment variables.
     Exit code 2: a file has a mistake.
     """
-    names = _every(schemas)
+    names = chosen_feeds(schemas, None)
     results = {name: _checked(schemas, name) for name in names}
     for name, found in shared(schemas, names).items():
         results[name]["errors"] += found.errors
@@ -242,7 +242,7 @@ def _all_feeds(schemas: Path, as_json: bool) -> None:
     from tidelake.query.status import feed_status
 
     known, failed = dict[str, Any](), dict[str, TidelakeError]()
-    for name in _every(schemas):
+    for name in chosen_feeds(schemas, None):
         try:
             with opened(schemas, name, quiet=True) as lake:
                 known[name] = feed_status(lake)
@@ -259,14 +259,6 @@ def _all_feeds(schemas: Path, as_json: bool) -> None:
         out.print(grid)
     if failed:
         raise typer.Exit(1)
-
-
-def _every(schemas: Path) -> list[str]:
-    """Return the names of the feeds in a folder. Raises ConfigError if there are none."""
-    names = feed_names(schemas)
-    if not names:
-        raise ConfigError(f"no feeds in {schemas}", remedy="a feed is a folder with a feed.toml; see README, or give --schemas DIR")
-    return names
 
 
 def _hours(hours: list[dict[str, Any]]) -> str:
@@ -312,10 +304,10 @@ def report(
 
 
 def _site(schemas: Path, folder: Path, feed: str | None, as_json: bool, open_: bool) -> None:
-    from tidelake.pages.site import feeds_to_write, write_site
+    from tidelake.pages.site import write_site
     from tidelake.pages.site_folder import SiteFolder
 
-    names = feeds_to_write(schemas, feed)
+    names = chosen_feeds(schemas, feed)
     made = SiteFolder(folder)
     with working(f"pages of {plural(len(names), 'feed')}") as bar:
         rows = write_site(schemas, made, names, bar)

@@ -347,6 +347,16 @@ def existing_feeds(schemas: Path) -> list[str]:
     raise ConfigError(f"{schemas} has no */feed.toml", remedy="set TIDELAKE_SCHEMAS to the folder of the feeds")
 
 
+def chosen_feeds(schemas: Path, feed: str | None) -> list[str]:
+    """Return the feeds of a command: the named one, or all. Raises ConfigError if there is none."""
+    names = feed_names(schemas)
+    if not names or (feed is not None and feed not in names):
+        what = f"no feed {feed!r} in {schemas}" if feed is not None else f"no feeds in {schemas}"
+        known = f"existing feeds: {', '.join(names)}" if names else "a feed is a folder with a feed.toml"
+        raise ConfigError(what, remedy=f"{known}; or give --schemas DIR")
+    return [feed] if feed is not None else names
+
+
 def unset_variables(feed: Feed, environment: Mapping[str, str]) -> list[str]:
     """Return the variables that an unexpanded feed names and the environment lacks, sorted."""
     text = feed.model_dump_json()

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tidelake.config.feed import feed_names
-from tidelake.errors import ConfigError, DamageError, TidelakeError
+from tidelake.errors import DamageError, TidelakeError
 from tidelake.pages.addresses import Address, table_stem
 from tidelake.pages.all_feeds import feed_rows, opened_feed, row_of_error
 from tidelake.pages.feed_row import FeedRow, feed_row
@@ -131,12 +131,3 @@ def _inputs(reports: Reports, hour: str) -> str:
     """Return a hash of what the page of an hour is made from."""
     documents = [(h, reports.of_month(h[:7])[h].etag) for h in reports.until(hour)]
     return sha256(repr((documents, reports.around(hour))).encode()).hexdigest()[:16]
-
-
-def feeds_to_write(schemas: Path, feed: str | None) -> list[str]:
-    """Return the feeds of a site: the named one, or all. Raises ConfigError if there is none."""
-    names = feed_names(schemas)
-    if not names or (feed is not None and feed not in names):
-        what = f"no feed {feed!r} in {schemas}" if feed is not None else f"no feeds in {schemas}"
-        raise ConfigError(what, remedy=f"existing feeds: {', '.join(names) or 'none'}; or give --schemas DIR")
-    return [feed] if feed is not None else names
