@@ -67,7 +67,7 @@ def plain(sql: str, **changes: object) -> ColumnDef:
         ("SERIAL", plain("bigint unsigned", nullable=False, default="0", unique=True)),
         ("INT AS (a + b)", plain("int", virtual=True)),
         ("INT GENERATED ALWAYS AS (concat(')', `x`)) VIRTUAL NOT NULL", plain("int", virtual=True, nullable=False, default="0")),
-        ("INT GENERATED ALWAYS AS (a) STORED", plain("int", default_known=False)),
+        ("INT GENERATED ALWAYS AS (a) STORED", plain("int", default_known=False, stored=True)),
         ("INT REFERENCES `o` (`id`) ON DELETE SET NULL ON UPDATE CASCADE", plain("int")),
         ("INT CHECK (`c` > (1)) COLUMN_FORMAT FIXED", plain("int")),
         ("TIMESTAMP NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP", plain("timestamp(0)")),

@@ -59,6 +59,7 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
         primary=options.primary,
         unique=options.unique,
         virtual=options.virtual,
+        stored=options.computed,
     )
 
 
