@@ -147,12 +147,12 @@ def test_the_table_s_charset_makes_binary_what_names_no_other() -> None:
         ("CHAR(5) DEFAULT 'ab  '", "ab"),
         ("VARCHAR(5) DEFAULT 'ab  '", "ab  "),
         ("VARBINARY(5) DEFAULT 'ab'", "6162"),
-        ("VARBINARY(5) DEFAULT x'00ff'", "00ff"),
-        ("VARBINARY(5) DEFAULT 0xfff", "0fff"),
+        ("VARBINARY(5) DEFAULT x'0061'", "0061"),
+        ("VARBINARY(5) DEFAULT 0xf61", "0f61"),
         ("VARBINARY(5) DEFAULT b'100000000'", "0100"),
         ("VARBINARY(5) DEFAULT x''", ""),
         ("BINARY(4) DEFAULT 'ab'", "61620000"),
-        ("BINARY(4) DEFAULT 0xff", "ff000000"),
+        ("BINARY(4) DEFAULT 0x61", "61000000"),
         ("VARCHAR(5) CHARACTER SET binary DEFAULT _BINARY'é'", "c3a9"),
         # members
         ("ENUM('a','b,c') DEFAULT 'b,c'", "b,c"),
@@ -220,6 +220,8 @@ def test_older_rows_hold_the_type_s_zero_where_nothing_else_may_be(sql: str, def
         "BIT(8) DEFAULT '5'",
         "ENUM('a') DEFAULT 1",
         "VECTOR(3) NOT NULL",
+        "VARBINARY(5) DEFAULT x'00ff'",
+        "BINARY(4) DEFAULT 0xff",
     ],
 )
 def test_what_older_rows_hold_is_unknown_where_it_is_not_written_down(sql: str) -> None:

@@ -136,6 +136,7 @@ def test_a_column_of_the_primary_key_is_never_null_whatever_a_modify_says() -> N
         ("DATETIME", "TIMESTAMP", False),  # of the session's time zone
         ("DATETIME", "DATE", False),
         ("TIME(3)", "TIME", False),
+        ("TIME", "TIME(3)", False),  # the lake has its text, without a fraction
         ("BLOB", "VARBINARY(9)", True),
         ("VARBINARY(9)", "BINARY(9)", False),  # is padded
         ("JSON", "TEXT", False),

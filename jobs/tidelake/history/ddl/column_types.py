@@ -108,6 +108,8 @@ class MysqlType:
         if any(len(n) > MAX_DIGITS for n in numbers) or (word == "decimal" and opened and not numbers):
             raise ContractError(f"not a MySQL type: {text[:200]!r}")
         length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
+        if word == "decimal" and length is not None:
+            scale = scale or 0
         unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
         if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only selects the type
             return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
@@ -174,9 +176,14 @@ def converts(old: MysqlType, new: MysqlType) -> bool:
     """
     if old == new or not _conversions(old):
         return old == new
-    if new.fraction_digits is not None and old.fraction_digits is not None and (new.length or 0) < (old.length or 0):
-        return False  # values would be rounded
+    if new.fraction_digits is not None and old.fraction_digits is not None and not _keeps_fraction(old, new):
+        return False
     return new.word in _conversions(old) and not _too_wide(old, new)
+
+
+def _keeps_fraction(old: MysqlType, new: MysqlType) -> bool:
+    """Whether no value is rounded; the lake has TIME as text with the column's digits, so theirs must stay."""
+    return (new.length or 0) == (old.length or 0) or (old.word != "time" and (new.length or 0) > (old.length or 0))
 
 
 def _conversions(old: MysqlType) -> frozenset[str]:

@@ -126,7 +126,17 @@ def _members(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
 
 def _bytes(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     raw = _raw(token) if token.kind in ("bits", "hex") else (sign + token.text).encode()
+    if not _is_text(raw):
+        return UNKNOWN  # TiDB keeps defaults as text and puts U+FFFD for other bytes, MySQL keeps the bytes
     return (raw.ljust(mysql.length or 0, b"\0") if mysql.word == "binary" else raw).hex(), True
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _text(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
