@@ -110,7 +110,6 @@ def test_the_table_s_charset_makes_binary_what_names_no_other() -> None:
         ("YEAR DEFAULT 2024", "2024"),
         ("YEAR DEFAULT '69'", "2069"),
         ("YEAR DEFAULT 70", "1970"),
-        ("YEAR DEFAULT 0", "0"),
         ("YEAR DEFAULT '0'", "2000"),
         ("YEAR DEFAULT '0000'", "0"),
         # exact and approximate numbers
@@ -222,6 +221,16 @@ def test_older_rows_hold_the_type_s_zero_where_nothing_else_may_be(sql: str, def
         "VECTOR(3) NOT NULL",
         "VARBINARY(5) DEFAULT x'00ff'",
         "BINARY(4) DEFAULT 0xff",
+        "VARCHAR(9) DEFAULT 1e1",
+        "VARCHAR(9) DEFAULT -0",
+        "CHAR(9) DEFAULT 007",
+        "VARBINARY(9) DEFAULT 1.",
+        "BIT(8) DEFAULT 1.5",
+        "BIT(8) DEFAULT 'many'",
+        "YEAR DEFAULT 0",
+        "YEAR DEFAULT '-0'",
+        "FLOAT(8,2) DEFAULT 1.005",
+        "DOUBLE(10,3) DEFAULT '2.0005'",
     ],
 )
 def test_what_older_rows_hold_is_unknown_where_it_is_not_written_down(sql: str) -> None:

@@ -178,12 +178,25 @@ def converts(old: MysqlType, new: MysqlType) -> bool:
         return old == new
     if new.fraction_digits is not None and old.fraction_digits is not None and not _keeps_fraction(old, new):
         return False
-    return new.word in _conversions(old) and not _too_wide(old, new)
+    return new.word in _conversions(old) and not _too_wide(old, new) and _keeps_text(old, new)
 
 
 def _keeps_fraction(old: MysqlType, new: MysqlType) -> bool:
     """Whether no value is rounded; the lake has TIME as text with the column's digits, so theirs must stay."""
     return (new.length or 0) == (old.length or 0) or (old.word != "time" and (new.length or 0) > (old.length or 0))
+
+
+def _keeps_text(old: MysqlType, new: MysqlType) -> bool:
+    """Whether values that are text in the lake before and after stay the same text.
+
+    A CHAR loses spaces at its end. A SET is written in the order of its elements. An element that differs in case takes the new case in
+    some collations.
+    """
+    if new.word == "char":
+        return old.word == "char" or old.word not in _CHARACTERS
+    had, has = old.elements or (), new.elements or ()
+    respelled = {e.lower() for e in had} & {e.lower() for e in has if e not in had}
+    return not respelled and (new.word != "set" or [e for e in had if e in has] == [e for e in has if e in had])
 
 
 def _conversions(old: MysqlType) -> frozenset[str]:
