@@ -89,3 +89,41 @@ def test_the_export_and_the_feed_must_tell_the_same_of_a_table(dump: Dump) -> No
     dump.table("shop.log", "(`text` TEXT)")
     found = asked(dump)
     assert (found.code, "tables.sql defines shop.orders, which" in found.err) == (2, True)
+
+
+def test_all_tables_that_cannot_be_loaded_are_named_before_anything_starts(dump: Dump) -> None:
+    """A definition that is missing, a stored generated column that Dumpling left out, a type without a place in the lake, a mask."""
+    dump.table("shop.sums", "(`id` INT PRIMARY KEY, `n` INT, `twice` INT AS (`n` * 2) STORED, `seen` INT AS (`n`) VIRTUAL)")
+    dump.write("shop.sums.000000000.csv", b'"id","n"\r\n1,2\r\n')
+    found = asked(dump)
+    what = "shop.sums: shop.sums.000000000.csv lacks the table's column 'twice'"
+    assert (found.code, found.err.startswith(f"error: OTHER_COLUMNS: {what}"), found.out) == (2, True, "")
+    dump.table("shop.places", "(`id` INT PRIMARY KEY, `at` GEOMETRY)")
+    dump.write("shop.lost.000000000.csv", b"")
+    feed = dump.folder.parent / "schemas" / "shop" / "feed.toml"
+    feed.write_text(feed.read_text() + '[columns."shop.orders".id]\nmask = "null"\n')
+    found = asked(dump)
+    assert found.err.startswith("error: TABLES_REFUSED: 4 tables cannot be loaded: (1) NO_DEFINITION: ")
+    for said in ("rows of shop.lost, but", "shop.places: no lake type for MySQL type 'geometry'", "id is in the key of shop.orders", what):
+        assert said in found.err, said
+    assert found.err.count("\n") == 1
+    assert asked(dump, "--tables", "shop.log").code == 0
+    assert sorted(p.name for p in dump.folder.parent.iterdir()) == ["dump", "schemas"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("shop.sums.000000000.csv.gz", b'"id","n","twice"\r\n1,2,4\r\n'),
+        ("shop.sums.000000000.sql", b"INSERT INTO `sums` (`id`,`n`,`twice`) VALUES\n(1,2,4);\n"),
+    ],
+)
+def test_a_stored_generated_column_is_loaded_if_the_files_have_it_or_the_feed_drops_it(dump: Dump, name: str, content: bytes) -> None:
+    dump.table("shop.sums", "(`id` INT PRIMARY KEY, `n` INT, `twice` INT AS (`n` * 2) STORED)")
+    dump.write(name, content)
+    assert asked(dump).code == 0
+    dump.write(name, content.replace(b',"twice"', b"").replace(b",`twice`", b""))
+    assert asked(dump).code == 2
+    feed = dump.folder.parent / "schemas" / "shop" / "feed.toml"
+    feed.write_text(feed.read_text() + '[columns."shop.sums".twice]\nmask = "drop"\n')
+    assert asked(dump).code == 0

@@ -51,6 +51,7 @@ class Feeder:
     offsets: Counter[int] = field(default_factory=Counter)
     begin: dict[int, int] = field(default_factory=dict)  # of the newest hour
     begins: dict[str, Counter[int]] = field(default_factory=dict)  # of every hour
+    day: str = "2026-01-05"
     hour: int = 9
     stamp: int = 1  # Kafka timestamp of every message, epoch ms
 
@@ -62,7 +63,7 @@ class Feeder:
         """The next hour holds these messages; its name."""
         self.hour += 1
         self.begin = dict(self.offsets)
-        name = f"2026-01-05T{self.hour:02d}"
+        name = f"{self.day}T{self.hour:02d}"
         self.begins[name] = Counter(self.offsets)
         self._write(lake, name, messages, 1)
         return name
@@ -70,7 +71,7 @@ class Feeder:
     def scattered(self, lake: Lake, runs: Mapping[int, Sequence[Message]]) -> str:
         """The next hour holds messages of partition 0 with holes between them: runs of messages by their first offset. Its name."""
         self.hour += 1
-        name, rows = f"2026-01-05T{self.hour:02d}", EventRows()
+        name, rows = f"{self.day}T{self.hour:02d}", EventRows()
         for first, messages in runs.items():
             for n, m in enumerate(messages):
                 rows.add(Coordinates(TOPIC, 0, first + n), 1, [m.event])

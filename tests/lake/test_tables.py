@@ -53,6 +53,16 @@ def test_added_columns_come_at_their_place_before_staging(lake: LakeCatalog, fee
     assert (named(shaped[0]), shaped[1]) == ([("c3", "int"), ("id", "bigint"), ("a", "int"), ("c4", "int")], None)
 
 
+def test_an_added_column_may_have_a_dot_in_its_name(lake: LakeCatalog, feed: Feed) -> None:
+    i = incarnation(id="bigint")
+    dotted = Column(id=2, name="a.b", type=MysqlType("int"), since_ts=5)
+    changelog = create_changelog(lake, feed, i, "d_changelog.t", i.columns, 1)
+    shaped = reshape(lake, feed, with_columns(i, dotted, *i.columns), create_snapshot(lake, feed, i, "d.t", 1))
+    assert shaped is not None
+    assert named(shaped[0]) == [("a.b", "int"), ("id", "bigint")]
+    assert ("a.b", "int") in named(grow_changelog(lake, feed, i, changelog, [*i.columns, dotted]))
+
+
 def test_a_wider_type_is_taken_in_place(lake: LakeCatalog, feed: Feed) -> None:
     i = incarnation(id="bigint", qty="smallint unsigned", price="decimal(8,2)", x="float")
     table = create_snapshot(lake, feed, i, "d.t", 1)

@@ -59,7 +59,7 @@ def seed(
         if dry_run:
             from tidelake.seed.seed_plan import prepare
 
-            plan = prepare(lake, from_, ts, wanted).plan
+            plan = prepare(lake, from_, ts, wanted, written).plan
             found, lines = plan.model_dump(), plan.lines()
         else:
             from tidelake.seed.stage import seed as load

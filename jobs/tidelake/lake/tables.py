@@ -256,7 +256,7 @@ def _spare_name(taken: Iterable[str], c: LakeColumn) -> str:
 
 
 def _add_first(update: Any, c: LakeColumn) -> None:
-    update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
+    update.add_column((c.name,), iceberg_type(c.type), doc=c.doc)
     update.move_before(c.name, CHANGELOG_COLUMNS[0].name)
 
 
@@ -269,7 +269,7 @@ def _grow(update: Any, wanted: dict[int, LakeColumn], have: dict[int, LakeColumn
     before: str | None = None
     for k, c in wanted.items():
         if k not in have:
-            update.add_column(c.name, iceberg_type(c.type), doc=c.doc)
+            update.add_column((c.name,), iceberg_type(c.type), doc=c.doc)
             update.move_after(c.name, before) if before else update.move_first(c.name)
         elif have[k].type != c.type or have[k].doc != c.doc:
             update.update_column(have[k].name, field_type=iceberg_type(c.type), doc=c.doc)

@@ -92,7 +92,7 @@ def _rows(job: ExportJob, number: int, key: bytes) -> Iterator[pa.RecordBatch]:
         report.size = path.stat().st_size
         if report.size != file.size:
             raise _changed(job, file)
-        for batch in read_rows(path, file, _reading(job, row_schema), report):
+        for batch in read_rows(path, file, reading_of(job), report):
             events = masked(pa.concat_batches([_events(job, row_schema, job.first + number, batch), schema_rows([row_schema])]))
             yield _typed(job, pa.Table.from_batches([events.slice(0, len(batch.cells))]), report)
     store = open_store(job.lake_uri)
@@ -123,9 +123,10 @@ def _add_losses(report: FileReport, column: ArrowColumn, lost: Codes, rows: Long
         shown += first.tolist()[: MOST_EXAMPLES - len(shown)]
 
 
-def _reading(job: ExportJob, row_schema: RowSchema) -> ExportReading:
+def reading_of(job: ExportJob) -> ExportReading:
+    """Return how the files of the job's table are read."""
     return ExportReading(
-        columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in row_schema.columns],
+        columns=[(c.name, MysqlType.parse(c.full_type or "text")) for c in RowSchema.from_json(job.row_schema).columns],
         may_lack=frozenset(name.lower() for name in job.may_lack),
         dialect=job.dialect,
         time_zone=job.time_zone,

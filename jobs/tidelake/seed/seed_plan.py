@@ -21,7 +21,8 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.names import snapshot_name
 from tidelake.lake.namespaces import refuse_taken
 from tidelake.lake.opened import Lake
-from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.export_jobs import ExportAt, Refusal, refusals
+from tidelake.seed.exports.dialect import PLAIN, Dialect
 from tidelake.seed.exports.export_files import ExportTable, chosen, definition, list_export
 from tidelake.seed.exports.position import METADATA, export_ts
 from tidelake.tso import at, format_hour, show
@@ -79,23 +80,29 @@ class Prepared:
     """A plan with what is needed to carry it out. names: all tables, created at the TSO; of_export: export tables by incarnation."""
 
     plan: SeedPlan
+    export: ExportAt
     names: Catalog
     of_export: dict[str, ExportTable]
 
 
-def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resumed: Cut | None = None) -> Prepared:
-    """Return the plan of a seed. Reads listings, metadata and CREATE TABLE statements; writes nothing.
+def prepare(
+    lake: Lake, source: str, ts: int | None, tables: Sequence[str], dialect: Dialect = PLAIN, resumed: Cut | None = None
+) -> Prepared:
+    """Return the plan of a seed, or refuse it. Reads listings, metadata and CREATE TABLE statements, and of a table with a stored generated
+    column its first file; writes nothing.
 
     Args:
         lake: The feed's lake.
         source: URI of the export.
         ts: Value of --ts.
         tables: Tables to load; empty means all.
+        dialect: Format of its text files.
         resumed: The seed's cut, if it was just recovered.
 
     Raises:
         ConfigError: NO_COMMIT_TS, CUT_EXISTS, NOT_AN_EXPORT, UNKNOWN_FILE, UNKNOWN_TABLE, NO_TSO, TSO_DIFFERS, EXPORT_UNFINISHED.
-        ContractError: NO_DEFINITION, OTHER_DEFINITION.
+        ContractError: TABLES_REFUSED: several tables cannot be loaded; for one alone its own code: NO_DEFINITION, OTHER_DEFINITION,
+            OTHER_COLUMNS, UNKNOWN_TYPE, or CONFIG for a mask that a column cannot have.
         TidelakeError: What `namespaces.refuse_taken` raises.
     """
     if lake.feed.by_offsets:
@@ -115,11 +122,14 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
     export = list_export(store)
     wanted = chosen(export, tables, store)
     stands_at = export_ts(export.metadata, ts, store.uri_of(METADATA))
-    defined = _definitions(lake.feed, source, wanted, whole=not tables)
+    at_ts = ExportAt(source=store.uri, ts=stands_at, dialect=dialect)
+    defined, refused = _definitions(lake.feed, source, wanted, whole=not tables)
     names, of_export = Catalog(), dict[str, ExportTable]()
-    for t in wanted:
+    for t in (t for t in wanted if t.name in defined):
         names = create(names, t.database, t.table, defined[t.name], stands_at)
         of_export[list(names.incarnations)[-1]] = t
+    made = {t.name: (names.incarnations[i], t) for i, t in of_export.items()}
+    _refuse([*refused, *refusals(lake.feed, at_ts, made, defined)])
     refuse_taken(lake.catalog, lake.feed, names)
     found = [_table(lake.feed, names, i, t) for i, t in of_export.items()]
     plan = SeedPlan(
@@ -133,31 +143,13 @@ def prepare(lake: Lake, source: str, ts: int | None, tables: Sequence[str], resu
         left_out=[t.name for t in export.tables if t not in wanted],
         others=list(export.others),
     )
-    return Prepared(plan=plan, names=names, of_export=of_export)
+    return Prepared(plan=plan, export=at_ts, names=names, of_export=of_export)
 
 
-def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whole: bool) -> dict[str, TableDef]:
-    """Definitions by `db.table`: from the export's CREATE TABLE, else from tables.sql. If both have one, they must agree."""
+def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whole: bool) -> tuple[dict[str, TableDef], list[Refusal]]:
+    """Definitions by `db.table`, and why tables have none: it is the export's or that of tables.sql. If both have one, they must agree."""
     said = {written(t.database, t.table).lower(): t.definition for t in read_tables(feed.folder)}
-    store, out = open_store(source), dict[str, TableDef]()
-    for t in wanted:
-        own, other = definition(store, t), said.get(t.name.lower())
-        if own is None and other is None:
-            raise ContractError(
-                f"{source} has rows of {t.name}, but neither it nor tables.sql defines its columns",
-                code="NO_DEFINITION",
-                remedy=f"put {t.name}-schema.sql with its CREATE TABLE beside them, or the statement into {feed.folder / 'tables.sql'}",
-            )
-        if own is not None and other is not None and _meaning(own) != _meaning(other):
-            raise ContractError(
-                f"{feed.folder / 'tables.sql'} defines {t.name} otherwise than {store.uri_of(t.schema or '')}",
-                code="OTHER_DEFINITION",
-                remedy="tables.sql defines the tables at the start of the feed, which is the TSO of the export: "
-                "use the export's statement, or none",
-            )
-        found = own or other
-        assert found is not None
-        out[t.name] = found
+    out, refused = dict[str, TableDef](), list[Refusal]()
     missing = said.keys() - {t.name.lower() for t in wanted}
     if whole and missing:
         raise ConfigError(
@@ -165,7 +157,45 @@ def _definitions(feed: Feed, source: str, wanted: Sequence[ExportTable], *, whol
             code="UNKNOWN_TABLE",
             remedy="export it too, or remove it from tables.sql if it did not exist yet",
         )
-    return out
+    for t in wanted:
+        try:
+            out[t.name] = _definition(feed, source, t, said.get(t.name.lower()))
+        except ContractError as e:
+            refused.append(e)
+    return out, refused
+
+
+def _definition(feed: Feed, source: str, t: ExportTable, other: TableDef | None) -> TableDef:
+    """A table's definition. other: that of tables.sql. Raises ContractError."""
+    store = open_store(source)
+    own = definition(store, t)
+    if own is not None and other is not None and _meaning(own) != _meaning(other):
+        raise ContractError(
+            f"{feed.folder / 'tables.sql'} defines {t.name} otherwise than {store.uri_of(t.schema or '')}",
+            code="OTHER_DEFINITION",
+            remedy="tables.sql defines the tables at the start of the feed, which is the TSO of the export: "
+            "use the export's statement, or none",
+        )
+    found = own or other
+    if found is None:
+        raise ContractError(
+            f"{source} has rows of {t.name}, but neither it nor tables.sql defines its columns",
+            code="NO_DEFINITION",
+            remedy=f"put {t.name}-schema.sql with its CREATE TABLE beside them, or the statement into {feed.folder / 'tables.sql'}",
+        )
+    return found
+
+
+def _refuse(refused: Sequence[Refusal]) -> None:
+    """Raise the only error itself, several as one that has all of them."""
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        raise ContractError(
+            f"{len(refused)} tables cannot be loaded: " + " ".join(f"({n}) {e}" for n, e in enumerate(refused, 1)),
+            code="TABLES_REFUSED",
+            remedy="or load the other tables alone, with --tables (docs/seed.md)",
+        )
 
 
 def _meaning(d: TableDef) -> tuple[object, ...]:

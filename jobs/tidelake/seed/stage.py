@@ -22,29 +22,25 @@ from tidelake import __version__
 from tidelake.compact.filled_table import fill_table
 from tidelake.compact.fold_target import Folded
 from tidelake.config.lake_paths import BRANCH, events_table, seed_report_key, seed_reports
-from tidelake.decode.masker import MaskNames
 from tidelake.errors import ConfigError, QualityError
-from tidelake.history.event import RowSchema, SchemaColumn
-from tidelake.history.incarnations import ALWAYS, Incarnation
+from tidelake.history.incarnations import Incarnation
 from tidelake.io.documents import read_document
 from tidelake.io.texts import plural
-from tidelake.lake.columns.cells import LOSSES, NAMES_SENT
+from tidelake.lake.columns.cells import LOSSES
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.namespaces import clear_way, take
 from tidelake.lake.opened import Lake
-from tidelake.lake.tables import bucket_column, kept, key_columns, value_rules
-from tidelake.order.arrow.table_jobs import arrow_columns
-from tidelake.order.change_sequence import sequence_of
+from tidelake.lake.tables import kept
 from tidelake.order.incomplete import Lack, reasons, refuse
-from tidelake.order.table_rows import TableRows
 from tidelake.publish.certificate import proof_of
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
+from tidelake.seed.export_jobs import export_job
 from tidelake.seed.export_source import MOST_EXAMPLES, ExportJob, ExportReader
-from tidelake.seed.exports.dialect import Dialect
+from tidelake.seed.exports.dialect import PLAIN, Dialect
 from tidelake.seed.exports.export_rows import FileReport
 from tidelake.seed.seed_plan import Prepared, SeedPlan, dialect_of, prepare
 from tidelake.spark.part_reader import read_parts
@@ -54,7 +50,6 @@ from tidelake.validate.invalid_setting import setting
 from tidelake.validate.quality.judge import judge_measures
 from tidelake.validate.quality.verdict import Verdict
 from tidelake.validate.stage import table_measures
-from tidelake.wire.masks import marks_of, masked_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,7 +75,6 @@ class _Run:
 
     lake: Lake
     prepared: Prepared
-    dialect: Dialect
     name: str
     seq: int
     first: Mapping[str, int]
@@ -106,7 +100,7 @@ def seed(
     source: str,
     ts: int | None = None,
     tables: Sequence[str] = (),
-    dialect: Dialect | None = None,
+    dialect: Dialect = PLAIN,
     progress: OnBytesRead | None = None,
 ) -> Seeded:
     """Load an export and publish it as cut 1. Holds the lease.
@@ -120,7 +114,7 @@ def seed(
         progress: Called with (bytes of files read, bytes in all).
 
     Raises:
-        ContractError: OTHER_COLUMNS, TIME_ZONE.
+        ContractError: OTHER_COLUMNS, TIME_ZONE, of a file's content.
         StorageError: CHANGED, BAD_OBJECT.
         QualityError: ROWS_REFUSED, EXPECTATION_FAILED, KEY_NOT_UNIQUE.
         OrderError: INCOMPLETE.
@@ -129,14 +123,12 @@ def seed(
     started, feed = time.time(), lake.feed
     with lake.hold("seed") as fence:
         resumed = recover(lake.catalog, lake.store, feed.name)
-        prepared = prepare(lake, source, ts, tables, resumed)
+        prepared = prepare(lake, source, ts, tables, dialect, resumed)
         if resumed is not None:
             return _resumed(prepared, resumed)
         take(lake.catalog, feed, prepared.names)
         seq = next_seq(lake.store, feed.name, 0)
-        run = _Run(
-            lake=lake, prepared=prepared, dialect=dialect or Dialect(), name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared)
-        )
+        run = _Run(lake=lake, prepared=prepared, name=f"{BRANCH}{seq}_{fence}", seq=seq, first=_numbers(prepared))
         spark = lake.spark  # start it once, not in every thread
         with errors_of_workers(), _watched(run, progress), ThreadPoolExecutor(THREADS) as pool:
             filled = list(pool.map(lambda i: _fill(run, spark, i), prepared.names.alive()))
@@ -188,52 +180,8 @@ def _fill(run: _Run, spark: SparkSession, i: Incarnation) -> _Filled:
     return _Filled(incarnation=i, folded=folded, counts=counts, null_keys=sum(r.null_keys for r in reports), reports=reports)
 
 
-def _table_rows(run: _Run, i: Incarnation) -> TableRows:
-    """Description of the export's rows, as for a window's rows. They are at the TSO at which the table begins for later rows."""
-    feed, row_schema = run.lake.feed, _row_schema(i)
-    masked = masked_schema(row_schema, marks_of(feed), i.names[0].database, i.names[0].table)
-    born = replace(i, segments=(replace(i.segments[0], after_ts=ALWAYS),))
-    return TableRows(
-        feed=feed,
-        incarnation=born,
-        names=i.names,
-        row_schemas=(masked,),
-        bucket=bucket_column(key_columns(feed, i, i.columns)),
-        buckets=1,
-        sequence=sequence_of(0, 0, 0, by_arrival=False),  # an export makes no changes
-    )
-
-
-def _row_schema(i: Incarnation) -> RowSchema:
-    """RowSchema of the rows: all columns of CREATE TABLE."""
-    return RowSchema(
-        tuple(SchemaColumn(c.name, c.type.name, c.id in i.key, full_type=c.type.sql, elements=c.type.elements) for c in i.columns)
-    )
-
-
 def _job(run: _Run, i: Incarnation) -> ExportJob:
-    """What workers need to read the table's files. Raises ConfigError for a mask that a column cannot have."""
-    feed, t, table = run.lake.feed, run.prepared.of_export[i.id], _table_rows(run, i)
-    table.clear_cells()  # none: all masks are applied while the files are read
-    return ExportJob(
-        export_uri=run.prepared.plan.source,
-        lake_uri=feed.lake.uri,
-        feed=feed.name,
-        run=run.name,
-        ts=run.ts,
-        database=t.database,
-        table=t.table,
-        row_schema=_row_schema(i).json,
-        may_lack=[c.name for c in i.columns if value_rules(feed, i, c).mask == "drop"],
-        files=list(t.files),
-        first=run.first[i.id],
-        dialect=run.dialect,
-        time_zone=feed.time_zone,
-        names_sent=feed.protocol in NAMES_SENT,
-        columns=arrow_columns(table, {c.id: c.lake_name for c in i.columns}),
-        key=list(i.key),
-        masks=MaskNames(marks=marks_of(feed)),
-    )
+    return export_job(run.lake.feed, run.prepared.export, run.prepared.of_export[i.id], i, run.name, run.first[i.id])
 
 
 def _report(run: _Run, i: Incarnation, k: int) -> FileReport:
@@ -324,7 +272,7 @@ def _source(run: _Run, filled: Sequence[_Filled]) -> dict[str, Any]:
     return {
         "source": plan.source,
         "ts": plan.ts,
-        "dialect": dialect_of(run.dialect, plan),
+        "dialect": dialect_of(run.prepared.export.dialect, plan),
         "rows": {f.incarnation.name: f.folded.table.rows for f in filled},
         "refused": sum(r.refused for f in filled for r in f.reports),
         "left_out": plan.left_out,

@@ -83,7 +83,7 @@ def test_a_table_with_everything_that_a_definition_may_hold() -> None:
             col("name", "varchar(20)", default="it's"),
             col("total", "decimal(10,2) unsigned", nullable=False, default="1.50"),
             col("twice", "decimal(11,2)", virtual=True),
-            col("kept", "int", default_known=False),
+            col("kept", "int", default_known=False, stored=True),
             col("state", "enum('a','b,c')", nullable=False, default="a"),
         ),
         primary_key=("id",),

@@ -121,7 +121,7 @@ def test_a_column_of_the_primary_key_is_never_null_whatever_a_modify_says() -> N
         ("DOUBLE", "VARCHAR(30)", False),  # its digits are the server's
         ("DOUBLE", "INT", False),
         ("VARCHAR(20)", "TEXT", True),
-        ("VARCHAR(20)", "CHAR(5)", True),
+        ("VARCHAR(20)", "CHAR(5)", False),  # loses spaces at the end
         ("VARCHAR(20)", "INT", True),
         ("VARCHAR(20)", "DATETIME", False),
         ("VARCHAR(20)", "VARBINARY(20)", False),
@@ -136,6 +136,14 @@ def test_a_column_of_the_primary_key_is_never_null_whatever_a_modify_says() -> N
         ("DATETIME", "TIMESTAMP", False),  # of the session's time zone
         ("DATETIME", "DATE", False),
         ("TIME(3)", "TIME", False),
+        ("CHAR(9)", "CHAR(12)", True),
+        ("CHAR(9)", "VARCHAR(9)", True),
+        ("INT", "CHAR(9)", True),
+        ("SET('a','b')", "SET('b','a')", False),  # 'a,b' becomes 'b,a'
+        ("SET('a','b')", "SET('x','a','y','b')", True),
+        ("ENUM('a','b')", "ENUM('b','a')", True),
+        ("ENUM('a','b')", "ENUM('A','b')", False),
+        ("TIME", "TIME(3)", False),  # the lake has its text, without a fraction
         ("BLOB", "VARBINARY(9)", True),
         ("VARBINARY(9)", "BINARY(9)", False),  # is padded
         ("JSON", "TEXT", False),

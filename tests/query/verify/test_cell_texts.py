@@ -5,8 +5,11 @@ from __future__ import annotations
 from functools import reduce
 from operator import xor
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.query.verify import everything
 from tests.query.verify.everything import total
@@ -95,6 +98,18 @@ def test_a_vector_is_written_as_tidb_writes_it() -> None:
         ("[]",),
         ("~",),
     ]
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=40))
+@example([3e10, 3.4028234663852886e38, 1.401298464324817e-45, 30000001024.0, 99999.9921875, 0.0])
+def test_a_vector_has_the_fewest_digits_that_read_back_as_its_numbers(numbers: list[float]) -> None:
+    """As Go's strconv writes a float32, which numpy does, too."""
+    text = cell_text(_cell("vector"), SourceCell.tidb, "UTC")
+    assert isinstance(text, CellText)
+    vector = pa.array([numbers], pa.list_(pa.float32()))
+    rows = pa.RecordBatchReader.from_batches(pa.schema([("c", vector.type)]), [pa.RecordBatch.from_arrays([vector], names=["c"])])
+    wanted = ",".join(np.format_float_positional(np.float32(n), unique=True, trim="-") for n in numbers)
+    assert duck.to_text(rows, [text.here], 1) == [(f"[{wanted}]",)]
 
 
 @pytest.mark.parametrize(

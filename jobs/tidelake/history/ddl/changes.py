@@ -27,6 +27,7 @@ class ColumnDef:
     primary: bool = False
     unique: bool = False
     virtual: bool = False  # a generated column that is never sent
+    stored: bool = False  # a generated column that is sent like others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,8 @@ class MysqlType:
         if any(len(n) > MAX_DIGITS for n in numbers) or (word == "decimal" and opened and not numbers):
             raise ContractError(f"not a MySQL type: {text[:200]!r}")
         length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
+        if word == "decimal" and length is not None:
+            scale = scale or 0
         unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
         if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only selects the type
             return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
@@ -174,9 +176,27 @@ def converts(old: MysqlType, new: MysqlType) -> bool:
     """
     if old == new or not _conversions(old):
         return old == new
-    if new.fraction_digits is not None and old.fraction_digits is not None and (new.length or 0) < (old.length or 0):
-        return False  # values would be rounded
-    return new.word in _conversions(old) and not _too_wide(old, new)
+    if new.fraction_digits is not None and old.fraction_digits is not None and not _keeps_fraction(old, new):
+        return False
+    return new.word in _conversions(old) and not _too_wide(old, new) and _keeps_text(old, new)
+
+
+def _keeps_fraction(old: MysqlType, new: MysqlType) -> bool:
+    """Whether no value is rounded; the lake has TIME as text with the column's digits, so theirs must stay."""
+    return (new.length or 0) == (old.length or 0) or (old.word != "time" and (new.length or 0) > (old.length or 0))
+
+
+def _keeps_text(old: MysqlType, new: MysqlType) -> bool:
+    """Whether values that are text in the lake before and after stay the same text.
+
+    A CHAR loses spaces at its end. A SET is written in the order of its elements. An element that differs in case takes the new case in
+    some collations.
+    """
+    if new.word == "char":
+        return old.word == "char" or old.word not in _CHARACTERS
+    had, has = old.elements or (), new.elements or ()
+    respelled = {e.lower() for e in had} & {e.lower() for e in has if e not in had}
+    return not respelled and (new.word != "set" or [e for e in had if e in has] == [e for e in has if e in had])
 
 
 def _conversions(old: MysqlType) -> frozenset[str]:

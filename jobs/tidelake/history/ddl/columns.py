@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidelake.errors import ContractError
 from tidelake.history.ddl.changes import FIRST, ColumnDef
 from tidelake.history.ddl.column_types import MysqlType
@@ -59,6 +61,7 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
         primary=options.primary,
         unique=options.unique,
         virtual=options.virtual,
+        stored=options.computed,
     )
 
 
@@ -84,7 +87,7 @@ def _type(cursor: Cursor) -> MysqlType:
     mysql = MysqlType.parse(" ".join([*words, numbers, *_tails(cursor)]))
     if mysql.length is None and mysql.word in _SQL_DEFAULTS:
         mysql = MysqlType(mysql.word, mysql.unsigned, _SQL_DEFAULTS[mysql.word], 0 if mysql.word == "decimal" else None)
-    return mysql
+    return mysql if mysql.elements is None else replace(mysql, elements=tuple(e.rstrip(" ") for e in mysql.elements))
 
 
 def _tails(cursor: Cursor) -> list[str]:

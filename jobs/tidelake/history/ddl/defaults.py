@@ -26,6 +26,7 @@ _TEMPORAL = {
     "time": re.compile(r"(-?\d{2,3}:\d{2}:\d{2})(?:\.(\d+))?"),
 }
 _ZEROS = {"date": "0000-00-00", "datetime": "0000-00-00 00:00:00", "timestamp": "0000-00-00 00:00:00", "time": "00:00:00"}
+_PLAIN = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 _MOST_DIGITS = 400  # maximum digits of a number; the largest DOUBLE has 309
 
 
@@ -80,11 +81,17 @@ def _number(token: Token, sign: str, places: int) -> Decimal:
 
 
 def _integer(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
-    if mysql.word == "bit" and token.kind == "string":
-        return UNKNOWN  # the column gets its bytes, not its digits
+    written = token.kind in ("bits", "hex") or (token.kind == "number" and not sign and token.text.isdecimal())
+    if mysql.word == "bit" and not written:
+        return UNKNOWN  # TiDB takes the bytes of the text
     number = int(_number(token, sign, 0))
-    short = token.kind == "string" and len(token.text) < 4
-    if mysql.word == "year" and (0 < number < 100 or (number == 0 and short)):
+    return _year(token, number) if mysql.word == "year" else (str(number), True)
+
+
+def _year(token: Token, number: int) -> DefaultAnswer:
+    if number == 0 and not (token.kind == "string" and token.text.isdecimal()):
+        return UNKNOWN  # 2000 in TiDB, 0000 in MySQL
+    if 0 < number < 100 or (number == 0 and len(token.text) < 4):
         number += 2000 if number < 70 else 1900
     return str(number), True
 
@@ -94,7 +101,10 @@ def _decimal(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
 
 
 def _float(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
-    number = float(_number(token, sign, _MOST_DIGITS))
+    exact = _number(token, sign, _MOST_DIGITS)
+    if mysql.scale is not None and exact != _number(token, sign, mysql.scale):
+        return UNKNOWN  # servers round binary numbers differently
+    number = float(exact)
     if number in (float("inf"), float("-inf")):
         raise OverflowError
     return repr(number), True
@@ -114,22 +124,42 @@ def _moment(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
 
 
 def _members(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
-    spelled = {e.lower(): e for e in mysql.elements or ()}
+    elements = mysql.elements or ()
+    spelled = {e.lower(): e for e in reversed(elements)} | {e: e for e in elements}
     if token.kind != "string":
         return UNKNOWN
-    wanted = [token.text] if mysql.word == "enum" else token.text.split(",") if token.text else []
-    if any(name.lower() not in spelled for name in wanted):
+    text = token.text.rstrip(" ")
+    wanted = [text] if mysql.word == "enum" else text.split(",") if text else []
+    found = [spelled.get(name, spelled.get(name.lower())) for name in wanted]
+    if None in found:
         raise ValueError(token.text)
-    chosen = {spelled[name.lower()] for name in wanted}
+    chosen = set(found)
     return ",".join(e for e in mysql.elements or () if e in chosen), True
 
 
 def _bytes(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
     raw = _raw(token) if token.kind in ("bits", "hex") else (sign + token.text).encode()
+    if _is_rewritten(token, sign) or not _is_text(raw):
+        return UNKNOWN  # TiDB keeps defaults as text and puts U+FFFD for other bytes, MySQL keeps the bytes
     return (raw.ljust(mysql.length or 0, b"\0") if mysql.word == "binary" else raw).hex(), True
 
 
+def _is_rewritten(token: Token, sign: str) -> bool:
+    """Whether the text of a number differs from how it is written: 1e1, 007, -0."""
+    return token.kind == "number" and (not _PLAIN.fullmatch(token.text) or (sign == "-" and Decimal(token.text) == 0))
+
+
+def _is_text(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _text(token: Token, sign: str, mysql: MysqlType) -> DefaultAnswer:
+    if _is_rewritten(token, sign):
+        return UNKNOWN
     text = _raw(token).decode() if token.kind in ("bits", "hex") else sign + token.text
     return text.rstrip(" ") if mysql.word == "char" else text, True
 

@@ -19,6 +19,7 @@ NULL = "~"
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _FREE = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _DATES = frozenset({"date", "datetime", "timestamp"})
+_DIGITS = 8  # digits after the first one that tell any two float32 apart
 _BITS = 60  # a float's mantissa as an integer: 53 bits of it may be set, the lowest are 0
 
 
@@ -192,14 +193,16 @@ def _float(c: str) -> str:
 
 
 def _vector(c: str) -> str:
-    """SQL for a vector as TiDB writes it: the shortest digits of a float32, without an exponent (types.VectorFloat32.String)."""
-    text = "regexp_replace(CAST(abs(x) AS VARCHAR), '\\.0$', '')"
-    digits = f"replace(split_part({text}, 'e', 1), '.', '')"
-    power = f"CAST(split_part({text}, 'e', 2) AS INTEGER)"
+    """SQL for a vector as TiDB writes it: the fewest digits that read back as the float32, without an exponent (VectorFloat32.String)."""
+    tried = " ".join(f"WHEN CAST(format('{{:.{n}e}}', y) AS FLOAT) = CAST(y AS FLOAT) THEN format('{{:.{n}e}}', y)" for n in range(_DIGITS))
+    short = f"lambda y: CASE {tried} ELSE format('{{:.{_DIGITS}e}}', y) END"
+    digits, power = "replace(split_part(t, 'e', 1), '.', '')", "CAST(split_part(t, 'e', 2) AS INTEGER)"
     small = f"'0.' || repeat('0', -{power} - 1) || {digits}"
     large = f"{digits} || repeat('0', {power} - length({digits}) + 1)"
-    positive = f"CASE WHEN NOT contains({text}, 'e') THEN {text} WHEN {power} < 0 THEN {small} ELSE {large} END"
-    return f"'[' || array_to_string(list_transform({c}, lambda x: if(signbit(x), '-', '') || {positive}), ',') || ']'"
+    between = f"{digits}[:{power} + 1] || '.' || {digits}[{power} + 2:]"
+    plain = f"lambda t: CASE WHEN {power} < 0 THEN {small} WHEN {power} >= length({digits}) - 1 THEN {large} ELSE {between} END"
+    texts = f"list_transform(list_transform(list_transform({c}, lambda x: CAST(abs(x) AS DOUBLE)), {short}), {plain})"
+    return f"'[' || array_to_string(list_transform({c}, lambda x, i: if(signbit(x), '-', '') || {texts}[i]), ',') || ']'"
 
 
 def _number(text: str) -> float:

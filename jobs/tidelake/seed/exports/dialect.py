@@ -39,6 +39,9 @@ class Dialect(BaseModel):
         return delimiter
 
 
+PLAIN = Dialect()
+
+
 def dialect(**said: object) -> Dialect:
     """Return a dialect. Raises ConfigError for options that cannot be read without ambiguity."""
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -108,12 +109,19 @@ def read_rows(path: Path, file: ExportFile, reading: ExportReading, report: File
             first += len(cells)
         report.rows = first - 1
         return
-    source = SourceObject(topic="", partition=0, key=file.key, number=0, size=file.size, etag=file.etag)
-    with decompressed(path, source) as stream:
-        text = _Text(stream, source)
-        columns, scan = (_csv if file.kind == "csv" else _sql)(text, reading, file)
+    with _text_of(path, file) as text:
+        columns, scan = _scan_of(text, reading, file)
         if columns:
             yield from _scanned(text, columns, scan, reading, report)
+
+
+def check_columns(path: Path, file: ExportFile, reading: ExportReading) -> None:
+    """Raise what `read_rows` raises for the file's columns. Reads no rows."""
+    if file.kind == "parquet":
+        _wanted(parquet_columns(path), reading, file)
+        return
+    with _text_of(path, file) as text:
+        _scan_of(text, reading, file)
 
 
 class _Text:
@@ -133,6 +141,17 @@ class _Text:
     def skip(self, size: int) -> None:
         """Drop scanned bytes."""
         self.rest, self.at = self.rest[size:], self.at + size
+
+
+@contextmanager
+def _text_of(path: Path, file: ExportFile) -> Iterator[_Text]:
+    source = SourceObject(topic="", partition=0, key=file.key, number=0, size=file.size, etag=file.etag)
+    with decompressed(path, source) as stream:
+        yield _Text(stream, source)
+
+
+def _scan_of(text: _Text, reading: ExportReading, file: ExportFile) -> tuple[ExportColumns, ScanPiece]:
+    return (_csv if file.kind == "csv" else _sql)(text, reading, file)
 
 
 def _scanned(text: _Text, columns: ExportColumns, scan: ScanPiece, reading: ExportReading, report: FileReport) -> Iterator[ExportBatch]:
