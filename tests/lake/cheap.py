@@ -18,6 +18,7 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import CHANGELOG_COLUMNS
 from tidelake.publish.certificate import proof_of
+from tidelake.publish.certify import certify
 from tidelake.publish.steps import carry_out, declare
 from tidelake.tso import at, last_of
 from tidelake.validate.quality.verdict import Check, Verdict
@@ -76,11 +77,14 @@ def publish(
         snapshots={"d.k@-1": k, "d.idle@-1": TableCut(identifier="d.idle", uuid=idle.uuid, snapshot_id=idle.main, rows=1)},
         changelogs={"d.k@-1": changes},
         past=dict(previous.past) if previous else {},
+        files=dict(previous.files) if previous else {},
+        metadata=dict(previous.metadata) if previous else {},
         incomplete=bool(lacks),
         incomplete_because=list(lacks),
     )
     verdict = Verdict(feed="shop", hour=cut.hour, seq=seq, run=cut.run, checks=list(checks))
     intent = Intent(cut=cut, advances=advances, certificate=proof_of(Staged(cut=cut), verdict, {}, previous, cut, {}))
+    certify(lake, intent, "hour")
     declare(lake.store, intent)
     return carry_out(lake.catalog, lake.store, intent)
 

@@ -56,17 +56,18 @@ def refuse_abandoned(store: Store, intent: Intent) -> None:
 
 def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     places = {m.uuid: m for m in intent.moves}
+    cut = intent.cut.model_copy(deep=True)
     finals: dict[str, int] = {}
     for r in intent.returns:
-        _return(catalog, r, places.get(r.uuid), intent.cut.seq)
+        cut.metadata[r.uuid] = _return(catalog, r, places.get(r.uuid), intent.cut.seq)
         log.info(f"set back {r.identifier}")
 
-    def advance(a: Advance) -> int:
+    def advance(a: Advance) -> tuple[int, str]:
         return _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        for a, at in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
-            finals[a.uuid] = at
+        for a, (at, metadata) in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
+            finals[a.uuid], cut.metadata[a.uuid] = at, metadata
             log.info(f"published {a.identifier}")
     if intent.moves:
         refuse_abandoned(store, intent)  # renames are not conditional, unlike moves of main
@@ -74,7 +75,7 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
         _park(catalog, m)
     for m in intent.moves:
         _settle(catalog, m)
-    cut = intent.cut.model_copy(deep=True)
+    cut.metadata = {u: location for u, location in cut.metadata.items() if u in cut.files}
     cut.published_at_ms = int(time.time() * 1000)
     for tables in (cut.snapshots, cut.changelogs):
         for i, t in tables.items():
@@ -82,34 +83,36 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     return cut
 
 
-def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> int:
-    """Move main to the staged snapshot, then the columns to their final names; return the final snapshot id.
+def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> tuple[int, str]:
+    """Move main to the staged snapshot, then the columns to their final names; return the final snapshot id and the metadata's location.
 
     An empty commit stamps the result, so that the cut's snapshot has its own schema.
     """
     table = _find(catalog, a.uuid, places_of(a.identifier, move))
     stamp = str(seq)
     if table.summary(table.main).get("tidelake.cut") == stamp:
-        return table.main
+        return table.main, table.metadata
+    metadata = table.metadata
     if table.main == a.base and a.base != a.to:
-        catalog.advance(table, a.base, a.to, a.branch)
+        metadata = catalog.advance(table, a.base, a.to, a.branch)
     elif table.main != a.to:
         raise _moved(table, a.base, seq)
     if a.reshape is None:
-        return a.to
+        return a.to, metadata
     finish(catalog, table.identifier, a.reshape)
     empty = catalog.load(table.identifier).table.schema().as_arrow().empty_table()
-    return catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+    stamped = catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+    return stamped, catalog.load(table.identifier).metadata
 
 
-def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> None:
-    """Move main and the columns back in one commit."""
+def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> str:
+    """Move main and the columns back in one commit; return the metadata's location."""
     table = _find(catalog, r.uuid, places_of(r.identifier, move))
     if table.stands_at(r.to):
-        return
+        return table.metadata
     if table.main not in (r.base, r.to):
         raise _moved(table, r.base, seq)
-    catalog.restore(table, table.main, r.to)
+    return catalog.restore(table, table.main, r.to)
 
 
 def _moved(table: LakeTable, base: int, seq: int) -> StorageError:

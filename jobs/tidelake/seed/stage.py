@@ -40,6 +40,7 @@ from tidelake.order.change_sequence import sequence_of
 from tidelake.order.incomplete import Lack, reasons, refuse
 from tidelake.order.table_rows import TableRows
 from tidelake.publish.certificate import proof_of
+from tidelake.publish.certify import certify
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
@@ -149,6 +150,7 @@ def seed(
         seconds = {"seed": round(time.time() - started, 3)}
         intent.certificate = proof_of(staged, verdict, folded, None, intent.cut, seconds) | {"seed": _source(run, filled)}
         clear_way(lake.catalog, intent, ())
+        certify(lake, intent, "seed")
         declare(lake.store, intent)
         cut = carry_out(lake.catalog, lake.store, intent)
     rows = {f.incarnation.name: f.folded.table.rows for f in filled}

@@ -1,0 +1,78 @@
+"""The files of a snapshot, from Iceberg's manifests alone: neither a catalog nor Spark is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from tidelake.lake.cut import ProvenFile
+
+_READERS = 4  # manifests read concurrently
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFile:
+    """A file of a snapshot, without its sha256, and the snapshot that added it."""
+
+    file: ProvenFile
+    added_by: int | None
+
+
+def proven_file(entry: DataFile, sha256: str | None) -> ProvenFile:
+    """Return a file of Iceberg's metadata. Raises ValueError for an equality delete file, which Tidelake never writes."""
+    if entry.content == DataFileContent.EQUALITY_DELETES:
+        raise ValueError(f"{entry.file_path} is an equality delete file")
+    deletes = entry.content == DataFileContent.POSITION_DELETES
+    return ProvenFile(path=entry.file_path, sha256=sha256, size=entry.file_size_in_bytes, rows=entry.record_count, deletes=deletes)
+
+
+class TableFiles:
+    """A table's metadata and how its files are read."""
+
+    def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
+        self._metadata, self._io = metadata, io
+
+    @classmethod
+    def at(cls, location: str, settings: Mapping[str, str]) -> TableFiles:
+        """Read a metadata file. settings: of pyiceberg's file system. Raises FileNotFoundError, and ValueError for other content."""
+        io = load_file_io(dict(settings), location)
+        return cls(FromInputFile.table_metadata(io.new_input(location)), io)
+
+    @property
+    def uuid(self) -> str:
+        """The table's UUID."""
+        return str(self._metadata.table_uuid)
+
+    @property
+    def location(self) -> str:
+        """The table's location."""
+        return self._metadata.location
+
+    def has(self, snapshot_id: int) -> bool:
+        """Whether the metadata has the snapshot."""
+        return self._metadata.snapshot_by_id(snapshot_id) is not None
+
+    def files(self, snapshot_id: int) -> list[SnapshotFile]:
+        """Return the live files of a snapshot of the metadata."""
+        snapshot = self._metadata.snapshot_by_id(snapshot_id)
+        assert snapshot is not None, "the caller asked"
+        with ThreadPoolExecutor(_READERS) as pool:
+            entries = list(pool.map(lambda m: m.fetch_manifest_entry(self._io), snapshot.manifests(self._io)))
+        return [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for of_manifest in entries for e in of_manifest]
+
+    def between(self, base: int, to: int) -> frozenset[int]:
+        """Return the snapshots after `base` up to `to`; all ancestors of `to` if `base` is none of them."""
+        return frozenset(s.snapshot_id for s in self._back(base, to))
+
+    def _back(self, base: int, to: int) -> Iterator[Snapshot]:
+        at = self._metadata.snapshot_by_id(to)
+        while at is not None and at.snapshot_id != base:
+            yield at
+            at = None if at.parent_snapshot_id is None else self._metadata.snapshot_by_id(at.parent_snapshot_id)
