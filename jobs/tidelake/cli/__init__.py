@@ -35,6 +35,7 @@ MODULES = {  # this package's modules in the order of the help, with the command
     "tables": ("asof", "changelog"),
     "diff": ("diff",),
     "verify": ("verify",),
+    "audit": ("audit",),
     "inspect": ("inspect",),
     "sniff": ("sniff",),
     "quarantine": ("quarantine",),

@@ -248,6 +248,7 @@ class Staged(_Document):
     late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours
     late: dict[str, LateCounts] = {}  # late_events by table name as sent
     waiting_events: int = 0  # row events after resolved_ts, left for a later window
+    earlier_generations: dict[str, int] = {}  # hour → generation of its manifest, of hours before the window's that were read again
     undated_events: int = 0  # row events without a commit ts, whose neighbours place them
     quarantined: dict[str, int] = {}  # row events of the window that fit no schema, by table
     messages: int = 0  # messages landed in the window's hours

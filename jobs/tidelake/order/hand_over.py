@@ -37,6 +37,7 @@ def hand_over(plan: PlannedWindow, tables: StagedTables, late: dict[str, LateCou
         late_events=seen.late,
         late=late,
         waiting_events=seen.waiting,
+        earlier_generations={h: r.generation for h, r in done.records.items() if h not in done.hours},
         undated_events=seen.undated,
         quarantined=aside.tables,
         messages=done.messages,

@@ -45,6 +45,7 @@ def proof_of(
         "run": cut.run,
         "version": cut.version,
         "generations": cut.generations,
+        "earlier_generations": staged.earlier_generations,
         "resolved_ts_by_partition": cut.watermarks,
         "offsets": cut.prefixes,
         "messages": staged.messages,
@@ -68,7 +69,7 @@ def _counts(staged: Staged, tables: Mapping[str, Incarnation]) -> dict[str, Any]
 
     The window's numbers are those of the first look at the events; a table's are those of the workers that wrote its changelog.
     """
-    empty = {"in": 0, "out": 0, "duplicate": 0, "late": 0, "quarantined": 0}
+    empty = {"in": 0, "out": 0, "duplicate": 0, "late": 0, "quarantined": 0, "changes": 0}
     found: dict[str, dict[str, int]] = {}
 
     def add(table: str, **numbers: int) -> None:
@@ -79,6 +80,7 @@ def _counts(staged: Staged, tables: Mapping[str, Incarnation]) -> dict[str, Any]
 
     for i, c in staged.counts.items():
         add(tables[i].name, out=c.events - c.duplicates, duplicate=c.duplicates)
+        found[tables[i].name]["changes"] += c.changes
     for name, late in staged.late.items():
         add(name, late=late.replays + late.conflicts + late.late)
     for name, n in staged.quarantined.items():

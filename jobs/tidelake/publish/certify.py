@@ -40,7 +40,7 @@ def certify(lake: Lake, intent: Intent, kind: Kind) -> None:
     intent.certificate |= {
         "kind": kind,
         "parent_seq": cut.parent_seq,
-        "inputs": {"manifests": _manifests(lake.store, cut)},
+        "inputs": {"manifests": _manifests(lake.store, cut.feed, intent.certificate.get("earlier_generations", {}) | cut.generations)},
         "definitions": _definitions(lake.feed),
         "uncovered": sorted(t.identifier for t in tables if t.uuid not in cut.files),
         **_chain(lake.store, cut),
@@ -60,17 +60,17 @@ def _chain(store: Store, cut: Cut) -> dict[str, Any]:
     return {"previous": None, "abandoned": abandoned}
 
 
-def _manifests(store: Store, cut: Cut) -> list[dict[str, Any]]:
-    """The manifests of the window's hours."""
+def _manifests(store: Store, feed: str, generations: dict[str, int]) -> list[dict[str, Any]]:
+    """The manifests of these hours."""
 
     def one(hour: str) -> dict[str, Any]:
-        key = manifest_key(cut.feed, hour, cut.generations[hour])
+        key = manifest_key(feed, hour, generations[hour])
         content = store.read_if_present(key)
         sha256 = None if content is None else hashlib.sha256(content).hexdigest()
-        return {"hour": hour, "generation": cut.generations[hour], "key": key, "sha256": sha256}
+        return {"hour": hour, "generation": generations[hour], "key": key, "sha256": sha256}
 
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(one, sorted(cut.generations)))
+        return list(pool.map(one, sorted(generations)))
 
 
 def _definitions(feed: Feed) -> dict[str, Any]:

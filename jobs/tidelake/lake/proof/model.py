@@ -88,13 +88,17 @@ class Definitions(_Member):
 
 
 class WhereTo(_Member):
-    """Row events of a table in the window, and late ones. in = out + duplicate + late + quarantined."""
+    """Row events of a table in the window, and late ones. in = out + duplicate + late + quarantined.
+
+    changes: rows written to the table's changelog.
+    """
 
     in_: int = Field(alias="in")
     out: int
     duplicate: int
     late: int
     quarantined: int
+    changes: int
 
 
 class WindowCounts(_Member):
@@ -117,7 +121,8 @@ class Predicate(BaseModel):
 
     kind: what the publication was; parent_seq: the cut that this one continues, null for the one published before; previous: null for the
     first certificate; abandoned: numbers between that and this one whose publication was abandoned; uncovered: tables of the cut without a
-    list of files, which are no subjects; generations: generation of each hour's manifest; offsets: gap-free offsets by topic and partition,
+    list of files, which are no subjects; generations: generation of each hour's manifest; earlier_generations: of
+    earlier hours that were read again; offsets: gap-free offsets by topic and partition,
     first and last; resolved_ts_by_partition: by topic and partition.
     """
 
@@ -138,6 +143,7 @@ class Predicate(BaseModel):
     incomplete: bool
     accepted: tuple[str, ...] = ()
     generations: dict[str, int]
+    earlier_generations: dict[str, int] = {}
     offsets: dict[str, dict[int, tuple[int, int]]]
     resolved_ts_by_partition: dict[str, dict[int, int]]
     inputs: Inputs

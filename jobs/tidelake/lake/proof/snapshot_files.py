@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.manifest import DataFile, DataFileContent
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
+from tidelake.errors import DamageError
 from tidelake.lake.cut import ProvenFile
 
+_T = TypeVar("_T")
 _READERS = 4  # manifests read concurrently
 
 
@@ -41,9 +44,9 @@ class TableFiles:
 
     @classmethod
     def at(cls, location: str, settings: Mapping[str, str]) -> TableFiles:
-        """Read a metadata file. settings: of pyiceberg's file system. Raises FileNotFoundError, and ValueError for other content."""
+        """Read a metadata file. settings: of pyiceberg's file system. Raises FileNotFoundError, and DamageError for other content."""
         io = load_file_io(dict(settings), location)
-        return cls(FromInputFile.table_metadata(io.new_input(location)), io)
+        return cls(_read(location, lambda: FromInputFile.table_metadata(io.new_input(location))), io)
 
     @property
     def uuid(self) -> str:
@@ -60,12 +63,16 @@ class TableFiles:
         return self._metadata.snapshot_by_id(snapshot_id) is not None
 
     def files(self, snapshot_id: int) -> list[SnapshotFile]:
-        """Return the live files of a snapshot of the metadata."""
+        """Return the live files of a snapshot of the metadata. Raises DamageError with the file of the metadata that cannot be read."""
         snapshot = self._metadata.snapshot_by_id(snapshot_id)
         assert snapshot is not None, "the caller asked"
         with ThreadPoolExecutor(_READERS) as pool:
-            entries = list(pool.map(lambda m: m.fetch_manifest_entry(self._io), snapshot.manifests(self._io)))
-        return [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for of_manifest in entries for e in of_manifest]
+            found = list(pool.map(self._of_manifest, _read(snapshot.manifest_list, lambda: snapshot.manifests(self._io))))
+        return [file for of_manifest in found for file in of_manifest]
+
+    def _of_manifest(self, manifest: ManifestFile) -> list[SnapshotFile]:
+        entries = _read(manifest.manifest_path, lambda: manifest.fetch_manifest_entry(self._io))
+        return [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for e in entries]
 
     def between(self, base: int, to: int) -> frozenset[int]:
         """Return the snapshots after `base` up to `to`; all ancestors of `to` if `base` is none of them."""
@@ -76,3 +83,12 @@ class TableFiles:
         while at is not None and at.snapshot_id != base:
             yield at
             at = None if at.parent_snapshot_id is None else self._metadata.snapshot_by_id(at.parent_snapshot_id)
+
+
+def _read(location: str | None, read: Callable[[], _T]) -> _T:
+    try:
+        return read()
+    except FileNotFoundError:
+        raise
+    except Exception as e:  # a damaged file raises whatever its bytes lead to
+        raise DamageError(f"{location} cannot be read: {type(e).__name__}: {e}", remedy="restore an earlier version of the file") from e
