@@ -12,6 +12,7 @@ from typing import Any
 from tests.lake import cheap
 from tidelake.audit.audit import Audited, audit
 from tidelake.config.lake_paths import certificate_key, landed_key, manifest_key
+from tidelake.io.signing import PublicKeys
 from tidelake.io.storage import Store
 from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
@@ -76,9 +77,9 @@ def add_cuts(lake: Lake, many: int = CUTS) -> Cut:
     return cut
 
 
-def audited(lake: Lake, start: int = 1) -> Audited:
+def audited(lake: Lake, start: int = 1, keys: PublicKeys | None = None) -> Audited:
     """The result of an audit."""
-    return audit(lake.feed, start)
+    return audit(lake.feed, start, keys)
 
 
 def first_wrong(lake: Lake) -> tuple[int, str, str]:

@@ -13,9 +13,11 @@ from tidelake.audit.cuts import check_cuts
 from tidelake.audit.findings import Findings, OnRead, Unchecked, Wrong
 from tidelake.audit.inputs import check_inputs
 from tidelake.audit.proofs import read_chain
+from tidelake.audit.signatures import check_signatures
 from tidelake.audit.tables import check_tables
 from tidelake.audit.windows import check_windows
 from tidelake.config.feed import Feed
+from tidelake.io.signing import PublicKeys
 from tidelake.io.storage import open_store
 from tidelake.spark.lake_settings import file_settings
 
@@ -44,12 +46,13 @@ class Audited(BaseModel):
     wrong: list[Wrong]
 
 
-def audit(feed: Feed, start: int = 1, progress: OnRead | None = None) -> Audited:
+def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, progress: OnRead | None = None) -> Audited:
     """Check a feed's cuts by their certificates. Reads the lake's files and nothing else.
 
     Args:
         feed: The feed.
         start: Number of the first cut to audit.
+        keys: Public keys whose signatures count; None: signatures are not checked.
         progress: Called with (bytes read, bytes in all) while objects are compared.
 
     Raises:
@@ -60,6 +63,7 @@ def audit(feed: Feed, start: int = 1, progress: OnRead | None = None) -> Audited
     log.info("certificates", extra={"begins": "read"})
     chain = read_chain(store, feed.name, start, findings)
     check_chain(store, feed.name, chain, findings)
+    check_signatures(store, feed.name, chain, keys, findings)
     check_windows(chain, findings)
     check_counts(chain, findings)
     log.info("landed objects", extra={"begins": "compare"})

@@ -120,18 +120,25 @@ def _read(store: Store, feed: str, seqs: Iterable[int], findings: Findings) -> d
 
 
 def _proof(seq: int, key: str, content: bytes, findings: Findings) -> Proof:
-    certificate, old, resolved_ts, offsets = None, False, None, dict[str, dict[int, tuple[int, int]]]()
+    try:
+        certificate = Certificate.model_validate_json(content)
+    except ValidationError as e:
+        return _other(seq, key, content, e, findings)
+    said = certificate.predicate
+    return Proof(seq=seq, key=key, content=content, certificate=certificate, old=False, resolved_ts=said.resolved_ts, offsets=said.offsets)
+
+
+def _other(seq: int, key: str, content: bytes, wrong: ValidationError, findings: Findings) -> Proof:
+    """A certificate of the version before, or one that cannot be read."""
+    resolved_ts, offsets, old = None, dict[str, dict[int, tuple[int, int]]](), False
+    first = wrong.errors(include_url=False, include_input=False)[0]
+    what = f"cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}"
     try:
         document = json.loads(content)
         old = isinstance(document, dict) and "_type" not in document
         if old:
             resolved_ts, offsets = int(document["resolved_ts"]), _OFFSETS.validate_python(document["offsets"])
-        else:
-            certificate = Certificate.model_validate(document)
-            resolved_ts, offsets = certificate.predicate.resolved_ts, certificate.predicate.offsets
-    except ValidationError as e:
-        first = e.errors(include_url=False, include_input=False)[0]
-        findings.expect(False, seq, key, f"cannot be read: {'.'.join(map(str, first['loc']))}: {first['msg']}")
     except (ValueError, KeyError, TypeError) as e:
-        findings.expect(False, seq, key, f"cannot be read: {type(e).__name__}: {e}")
-    return Proof(seq=seq, key=key, content=content, certificate=certificate, old=old, resolved_ts=resolved_ts, offsets=offsets)
+        old, what = False, f"cannot be read: {type(e).__name__}: {e}"
+    findings.expect(old, seq, key, what)
+    return Proof(seq=seq, key=key, content=content, certificate=None, old=old, resolved_ts=resolved_ts, offsets=offsets)

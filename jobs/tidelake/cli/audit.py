@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,6 +27,10 @@ def register(app: typer.Typer) -> None:
 def audit(
     feed: FeedName,
     start: Annotated[int, typer.Option("--from", metavar="CUT", min=1, help="Number of the first cut to audit.")] = 1,
+    public_key: Annotated[
+        list[Path] | None,
+        typer.Option("--public-key", metavar="FILE", help="Public Ed25519 key (PEM) whose signatures count. Repeat for several keys."),
+    ] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
@@ -36,12 +41,14 @@ def audit(
     Manifests, landed objects, and the files of all tables of retained cuts have the sums that the certificates say.
     Offsets are contiguous, and Iceberg's snapshots have the files that are listed.
     The command only reads.
+    With --public-key every certificate must be signed by one of the keys, from the first signed one on.
     Exit code 0: all is as certified; 3: something is not, and the first such place is named.
     """
     from tidelake.audit.audit import audit as run
+    from tidelake.io.signing import public_keys
 
     with working("audit") as bar:
-        found = run(load_feed(schemas, feed), start, bar)
+        found = run(load_feed(schemas, feed), start, public_keys(public_key or ()), bar)
     if as_json:
         print_json(found.model_dump())
     else:

@@ -12,6 +12,7 @@ from typing import Any
 import tidelake
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import manifest_key
+from tidelake.io.signing import signing_key
 from tidelake.io.storage import Store
 from tidelake.lake.cut import Abandoned, Cut, Intent
 from tidelake.lake.cut_documents import find_certificate_bytes, find_outcome
@@ -33,7 +34,9 @@ def certify(lake: Lake, intent: Intent, kind: Kind) -> None:
 
     Raises:
         StorageError: A file that the publication adds cannot be read.
+        ConfigError: The signing key is wrong.
     """
+    signing_key()  # a wrong one is named before anything is declared
     list_files(lake, intent)
     cut = intent.cut
     tables = (*cut.snapshots.values(), *cut.changelogs.values())

@@ -10,8 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tidelake.config.lake_paths import MAIN, certificate_key, intent_key
+from tidelake.config.lake_paths import MAIN, certificate_key, intent_key, signature_key
 from tidelake.errors import StorageError
+from tidelake.io.signing import signing_key
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
@@ -35,7 +36,7 @@ def declare(store: Store, intent: Intent) -> None:
 
 
 def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
-    """Carry out all steps after the intent: main of every table, names, the published record, the certificate last.
+    """Carry out all steps after the intent: main of every table, names, the published record, the signature, the certificate last.
 
     Raises:
         StorageError: TABLE_MOVED, NOT_FOUND; ABANDONED: the publication was abandoned meanwhile.
@@ -44,7 +45,10 @@ def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
     cut = read_cut(store, feed, seq) if done else _final(catalog, store, intent)
     record(catalog, store, cut)
-    store.put_if_absent(certificate_key(feed, seq), certificate(intent, cut))
+    content, key = certificate(intent, cut), signing_key()
+    if key is not None:
+        store.put_if_absent(signature_key(feed, seq), key.signed(content))
+    store.put_if_absent(certificate_key(feed, seq), content)
     return cut
 
 

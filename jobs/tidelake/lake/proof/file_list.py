@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 from tidelake.config.lake_paths import file_list_key
 from tidelake.errors import DamageError
@@ -27,14 +28,17 @@ def written(files: Iterable[ProvenFile]) -> bytes:
 
 def read(content: bytes) -> list[ProvenFile]:
     """Return the files of a list. Raises ValueError for content of another form."""
-    found = []
-    for line in content.decode().splitlines():
-        path, sha256, size, rows, kind = line.split("\t")
-        if kind not in _KINDS.values():
-            raise ValueError(f"{path}: unknown kind {kind!r}")
-        known = None if sha256 == _UNKNOWN else sha256
-        found.append(ProvenFile(path=path, sha256=known, size=int(size), rows=int(rows), deletes=kind == _KINDS[True]))
-    return found
+    return [_file(line) for line in content.decode().removesuffix("\n").split("\n") if line]
+
+
+@lru_cache(1 << 16)
+def _file(line: str) -> ProvenFile:
+    """The file of a line. Lists of a table have most lines in common."""
+    path, sha256, size, rows, kind = line.split("\t")
+    if kind not in _KINDS.values():
+        raise ValueError(f"{path}: unknown kind {kind!r}")
+    known = None if sha256 == _UNKNOWN else sha256
+    return ProvenFile(path=path, sha256=known, size=int(size), rows=int(rows), deletes=kind == _KINDS[True])
 
 
 def digest_of(content: bytes, files: Iterable[ProvenFile]) -> FilesDigest:

@@ -41,6 +41,7 @@ class TableFiles:
 
     def __init__(self, metadata: TableMetadata, io: FileIO) -> None:
         self._metadata, self._io = metadata, io
+        self._read: dict[str, list[SnapshotFile]] = {}  # manifest → its files: snapshots of a table have most manifests in common
 
     @classmethod
     def at(cls, location: str, settings: Mapping[str, str]) -> TableFiles:
@@ -71,8 +72,11 @@ class TableFiles:
         return [file for of_manifest in found for file in of_manifest]
 
     def _of_manifest(self, manifest: ManifestFile) -> list[SnapshotFile]:
-        entries = _read(manifest.manifest_path, lambda: manifest.fetch_manifest_entry(self._io))
-        return [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for e in entries]
+        path = manifest.manifest_path
+        if path not in self._read:
+            entries = _read(path, lambda: manifest.fetch_manifest_entry(self._io))
+            self._read[path] = [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for e in entries]
+        return self._read[path]
 
     def between(self, base: int, to: int) -> frozenset[int]:
         """Return the snapshots after `base` up to `to`; all ancestors of `to` if `base` is none of them."""
