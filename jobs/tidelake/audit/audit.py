@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel
 
@@ -11,14 +11,14 @@ from tidelake.audit.chain import check_chain
 from tidelake.audit.counts import check_counts
 from tidelake.audit.cuts import check_cuts
 from tidelake.audit.findings import Findings, OnRead, Unchecked, Wrong
-from tidelake.audit.inputs import check_inputs
-from tidelake.audit.proofs import read_chain
+from tidelake.audit.inputs import Manifests, check_inputs
+from tidelake.audit.proofs import Chain, Proof, read_chain
 from tidelake.audit.signatures import check_signatures
 from tidelake.audit.tables import check_tables
 from tidelake.audit.windows import check_windows
 from tidelake.config.feed import Feed
 from tidelake.io.signing import PublicKeys
-from tidelake.io.storage import open_store
+from tidelake.io.storage import Store, open_store
 from tidelake.spark.lake_settings import file_settings
 
 log = logging.getLogger(__name__)
@@ -46,13 +46,14 @@ class Audited(BaseModel):
     wrong: list[Wrong]
 
 
-def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, progress: OnRead | None = None) -> Audited:
+def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, *, deep: bool = False, progress: OnRead | None = None) -> Audited:
     """Check a feed's cuts by their certificates. Reads the lake's files and nothing else.
 
     Args:
         feed: The feed.
         start: Number of the first cut to audit.
         keys: Public keys whose signatures count; None: signatures are not checked.
+        deep: Also decode the landed messages again, and fold a sample of buckets with the specification.
         progress: Called with (bytes read, bytes in all) while objects are compared.
 
     Raises:
@@ -67,10 +68,15 @@ def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, progress: 
     check_windows(chain, findings)
     check_counts(chain, findings)
     log.info("landed objects", extra={"begins": "compare"})
-    check_inputs(store, feed, chain, findings, progress)
+    manifests = check_inputs(store, feed, chain, findings, progress)
     retained = check_cuts(store, feed.name, chain, findings)
     log.info("tables", extra={"begins": "compare"})
-    check_tables(store, feed.name, retained, file_settings(feed.lake.uri), findings, progress)
+    settings = file_settings(feed.lake.uri)
+    check_tables(store, feed.name, retained, settings, findings, progress)
+    if deep and not findings.wrong:
+        _deep(store, feed, chain, retained, manifests, settings, findings, progress)
+    elif deep:
+        findings.skip("messages and rows", "something else is wrong")
     findings.skip("tables", _METADATA, sum(len(p.subjects) for p in retained))
     return Audited(
         feed=feed.name,
@@ -80,6 +86,25 @@ def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, progress: 
         unchecked=findings.unchecked,
         wrong=_sorted(findings.wrong),
     )
+
+
+def _deep(
+    store: Store,
+    feed: Feed,
+    chain: Chain,
+    retained: Sequence[Proof],
+    manifests: Manifests,
+    settings: Mapping[str, str],
+    findings: Findings,
+    progress: OnRead | None,
+) -> None:
+    from tidelake.audit.decoded import check_decoded  # the decoders are only imported for it
+    from tidelake.audit.sampled_rows import check_sample
+
+    log.info("buckets", extra={"begins": "fold"})
+    sample = check_sample(store, chain, retained, settings, findings)
+    log.info("messages", extra={"begins": "decode"})
+    check_decoded(feed, chain, manifests, sample, findings, progress)
 
 
 def _sorted(wrong: Sequence[Wrong]) -> list[Wrong]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -129,12 +129,8 @@ class _Check:
 def _of_table(store: Store, listed: Sequence[_Listed], settings: Mapping[str, str]) -> list[_Check]:
     """Compare the snapshots of one table."""
     wanted, newest = {one.subject.annotations.snapshot_id for one in listed}, listed[-1].subject
-    table: TableFiles | None = None
     try:
-        for found in _metadata(store, newest.annotations.metadata, settings):
-            table = found
-            if all(table.has(s) for s in wanted):
-                break
+        table = find_table(store, newest.annotations.metadata, wanted, settings)
     except DamageError as e:
         return [_Check(listed[-1].cut, newest.annotations.metadata or newest.name, e.message)]
     if table is None:
@@ -143,6 +139,18 @@ def _of_table(store: Store, listed: Sequence[_Listed], settings: Mapping[str, st
     if table.uuid != newest.annotations.uuid:
         return [_Check(listed[-1].cut, newest.name, f"its metadata is of table {table.uuid}, expected {newest.annotations.uuid}")]
     return [_compared(table, one) for one in listed]
+
+
+def find_table(store: Store, location: str | None, wanted: Collection[int], settings: Mapping[str, str]) -> TableFiles | None:
+    """Return a table's metadata that has the wanted snapshots, else the newest; None if none is there. Raises DamageError.
+
+    location: of the metadata that a certificate names.
+    """
+    table: TableFiles | None = None
+    for table in _metadata(store, location, settings):
+        if all(table.has(s) for s in wanted):
+            break
+    return table
 
 
 def _facts(f: ProvenFile) -> tuple[str, int, int, bool]:

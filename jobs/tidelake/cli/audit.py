@@ -31,6 +31,9 @@ def audit(
         list[Path] | None,
         typer.Option("--public-key", metavar="FILE", help="Public Ed25519 key (PEM) whose signatures count. Repeat for several keys."),
     ] = None,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also decode the landed messages again, and fold a sample of buckets in plain Python.")
+    ] = False,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
@@ -41,6 +44,7 @@ def audit(
     Manifests, landed objects, and the files of all tables of retained cuts have the sums that the certificates say.
     Offsets are contiguous, and Iceberg's snapshots have the files that are listed.
     The command only reads.
+    With --deep, the landed messages are decoded again and counted, and a sample of buckets is folded by the specification.
     With --public-key every certificate must be signed by one of the keys, from the first signed one on.
     Exit code 0: all is as certified; 3: something is not, and the first such place is named.
     """
@@ -48,7 +52,7 @@ def audit(
     from tidelake.io.signing import public_keys
 
     with working("audit") as bar:
-        found = run(load_feed(schemas, feed), start, public_keys(public_key or ()), bar)
+        found = run(load_feed(schemas, feed), start, public_keys(public_key or ()), deep=deep, progress=bar)
     if as_json:
         print_json(found.model_dump())
     else:

@@ -78,8 +78,12 @@ def _manifests(store: Store, feed: str, generations: dict[str, int]) -> list[dic
 
 def _definitions(feed: Feed) -> dict[str, Any]:
     """The digests of the feed's files and of the installed package."""
-    files = {path.relative_to(feed.folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(feed.folder)}
-    return {"files": files, "package": {"version": tidelake.__version__, "sha256": package_sha256()}}
+    return {"files": definition_files(feed), "package": {"version": tidelake.__version__, "sha256": package_sha256()}}
+
+
+def definition_files(feed: Feed) -> dict[str, str]:
+    """Return the sha256 of the feed's files, by path below its folder."""
+    return {path.relative_to(feed.folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in _files(feed.folder)}
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -123,7 +123,7 @@ class Predicate(BaseModel):
     first certificate; abandoned: numbers between that and this one whose publication was abandoned; uncovered: tables of the cut without a
     list of files, which are no subjects; generations: generation of each hour's manifest; earlier_generations: of
     earlier hours that were read again; offsets: gap-free offsets by topic and partition,
-    first and last; resolved_ts_by_partition: by topic and partition.
+    first and last; resolved_ts_by_partition: by topic and partition; events: number of events in the messages of generations, by kind.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -150,6 +150,8 @@ class Predicate(BaseModel):
     definitions: Definitions
     uncovered: tuple[str, ...]
     counts: Counts | None = None
+    messages: int = 0
+    events: dict[str, int] = {}
     rows: dict[str, dict[str, Any]]
     late: dict[str, LateCounts] = {}
     ddl: tuple[dict[str, Any], ...]

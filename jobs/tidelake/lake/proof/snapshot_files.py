@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.manifest import DataFile, DataFileContent, ManifestFile
+from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestFile
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
@@ -22,10 +23,14 @@ _READERS = 4  # manifests read concurrently
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFile:
-    """A file of a snapshot, without its sha256, and the snapshot that added it."""
+    """A file of a snapshot, without its sha256.
+
+    added_by: the snapshot that added it; partition: values in the order of the partition spec.
+    """
 
     file: ProvenFile
     added_by: int | None
+    partition: tuple[Any, ...]
 
 
 def proven_file(entry: DataFile, sha256: str | None) -> ProvenFile:
@@ -34,6 +39,11 @@ def proven_file(entry: DataFile, sha256: str | None) -> ProvenFile:
         raise ValueError(f"{entry.file_path} is an equality delete file")
     deletes = entry.content == DataFileContent.POSITION_DELETES
     return ProvenFile(path=entry.file_path, sha256=sha256, size=entry.file_size_in_bytes, rows=entry.record_count, deletes=deletes)
+
+
+def _snapshot_file(e: ManifestEntry) -> SnapshotFile:
+    values = e.data_file.partition
+    return SnapshotFile(proven_file(e.data_file, None), e.snapshot_id, tuple(values[i] for i in range(len(values))))
 
 
 class TableFiles:
@@ -75,8 +85,20 @@ class TableFiles:
         path = manifest.manifest_path
         if path not in self._read:
             entries = _read(path, lambda: manifest.fetch_manifest_entry(self._io))
-            self._read[path] = [SnapshotFile(proven_file(e.data_file, None), e.snapshot_id) for e in entries]
+            self._read[path] = [_snapshot_file(e) for e in entries]
         return self._read[path]
+
+    def columns(self, snapshot_id: int) -> dict[str, int]:
+        """Return Iceberg's ids of the columns of a snapshot: of source columns by their source id as text, of others by name.
+
+        Columns that only hold rows from before a change of type are left out.
+        """
+        snapshot = self._metadata.snapshot_by_id(snapshot_id)
+        assert snapshot is not None, "the caller asked"
+        schema = next(s for s in self._metadata.schemas if s.schema_id == snapshot.schema_id)
+        marks = {f.field_id: re.match(r"(\d+)(~?):", f.doc or "") for f in schema.fields}
+        names = {f.field_id: mark[1] if (mark := marks[f.field_id]) else f.name for f in schema.fields}
+        return {names[i]: i for i, mark in marks.items() if mark is None or not mark[2]}
 
     def between(self, base: int, to: int) -> frozenset[int]:
         """Return the snapshots after `base` up to `to`; all ancestors of `to` if `base` is none of them."""
