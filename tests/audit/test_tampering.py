@@ -29,6 +29,7 @@ from tests.lake import lakes
 from tidelake.config.lake_paths import certificate_key, cut_key, file_list_key, manifest_key
 from tidelake.lake.opened import Lake
 from tidelake.lake.proof.file_list import read
+from tidelake.publish.rollback import rollback
 
 K, CHANGELOG = "d.k", "d_changelog.k"
 Change = Callable[[bytes], bytes | None]
@@ -185,6 +186,7 @@ def forging(*where: str | int, to: Any) -> Callable[[Document], None]:
         (forging("cut", to=9), "it says that it is of cut 9 of feed shop"),
         (forging("previous", to=None), "it says that it is the first, but there is one of cut 1"),
         (forging("kind", to="seed"), "it is a seed, but not the first cut"),
+        (forging("kind", to="rollback"), "its window is after .*, but not that of cut 1"),
         (forging("messages_of", to=0), None),
     ],
 )
@@ -221,3 +223,18 @@ def test_an_audit_from_a_cut_on_compares_nothing_before_it(lake: Lake) -> None:
         found = audited(lake, 3)
         assert (found.first, found.wrong, found.checked["certificates"]) == (3, [], 2)
         assert audited(lake, 2).wrong[0].cut == 1, "the certificate before is compared with the sum in the first one"
+
+
+def test_a_rollback_has_the_files_and_a_rewrite_the_rows_of_its_cut(tmp_path: Path) -> None:
+    with Lake.of(lakes.feed(tmp_path)) as own:
+        add_cuts(own, 2)
+        rollback(own, "cut 1")
+        assert audited(own).wrong == []
+        with forged(own, 3, lambda said: said["subject"][0]["digest"].update(sha256="ab" * 32), 3):
+            assert (3, certificate_key("shop", 3), "d.k: it has other files than at cut 1") in whats(own)
+        with forged(own, 3, lambda said: said["predicate"].update(kind="rewrite", parent_seq=2), 3):
+            assert (3, certificate_key("shop", 3), "d.k: 2 rows, 3 at cut 2") in whats(own)
+
+
+def whats(lake: Lake) -> list[tuple[int, str, str]]:
+    return [(w.cut, w.key, w.what) for w in audited(lake).wrong]

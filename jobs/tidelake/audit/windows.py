@@ -1,4 +1,4 @@
-"""Checks that the windows of the cuts adjoin."""
+"""Checks that the windows of the cuts adjoin, and that cuts of the same window have the same rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,23 @@ def check_windows(chain: Chain, findings: Findings) -> None:
         findings.checked["windows"] += 1
         wrong = _wrong(proof, parent)
         findings.expect(wrong is None, proof.seq, proof.key, wrong or "")
+        if parent is not None and proof.says.kind in ("rollback", "rewrite"):
+            _check_same(proof, parent, findings)
+
+
+def _check_same(proof: Proof, parent: Proof, findings: Findings) -> None:
+    """A rollback has the files of the cut that it restores, a rewrite the rows of the cut before it."""
+    earlier = {s.annotations.uuid: s for s in parent.subjects}
+    let_go = (proof.says.model_extra or {}).get("let_go", {}).get("tables", {})
+    for s in proof.subjects:
+        was = earlier.get(s.annotations.uuid)
+        if was is None or (proof.says.kind == "rewrite" and s.name in let_go):
+            continue
+        if proof.says.kind == "rollback":
+            findings.expect(s.digest == was.digest, proof.seq, proof.key, f"{s.name}: it has other files than at cut {parent.seq}")
+        else:
+            rows, before = s.annotations.rows, was.annotations.rows
+            findings.expect(rows == before, proof.seq, proof.key, f"{s.name}: {rows:,} rows, {before:,} at cut {parent.seq}")
 
 
 def _wrong(proof: Proof, parent: Proof | None) -> str | None:
