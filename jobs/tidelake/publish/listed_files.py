@@ -19,6 +19,7 @@ from tidelake.lake.proof.file_list import find_list, keep_list
 from tidelake.lake.proof.snapshot_files import TableFiles
 from tidelake.lake.scans import plain
 from tidelake.spark.file_digests import DigestReader
+from tidelake.spark.run_parts import ThisProcess, is_small
 from tidelake.spark.spread import in_parts
 
 _AT_ONCE = 16  # lists read or written concurrently
@@ -85,7 +86,8 @@ def _read(lake: Lake, files: Sequence[ProvenFile]) -> dict[str, str]:
     if not files:
         return {}
     places = {plain(f.path): f for f in files}
-    workers = lake.workers([f.size for f in files])
+    sizes = [f.size for f in files]
+    workers = ThisProcess(lake.settings.worker) if is_small(sizes) else lake.workers(sizes)  # no JVM for a few files
     log.info(f"reading {plural(len(files), 'file')} for their sha256")
     parts = in_parts(workers.tasks, {uri: f.size for uri, f in places.items()})
     return {places[row["uri"]].path: row["sha256"] for row in workers.rows(DigestReader(parts))}
