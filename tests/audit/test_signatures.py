@@ -18,6 +18,7 @@ from tidelake.errors import ConfigError
 from tidelake.io.signing import KEY_VARIABLE, public_keys, signing_key
 from tidelake.lake.cut_documents import find_certificate_bytes
 from tidelake.lake.opened import Lake
+from tidelake.publish.recovery import recover
 
 pytest.importorskip("securesystemslib")
 from cryptography.hazmat.primitives import serialization as pem
@@ -135,6 +136,16 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(ConfigError, match="needs securesystemslib and cryptography, which are not installed") as error:
         opened(tmp_path)
     assert error.value.remedy == "pip install 'tidelake[sign]'"
+
+
+def test_a_publishing_that_was_cut_short_before_its_certificate_is_signed_by_the_run_that_finishes_it(lake: Lake) -> None:
+    keys = [signature_key("shop", CUTS), certificate_key("shop", CUTS)]
+    before = [lake.store.read(key) for key in keys]
+    for left in (0, 1):  # killed before and after the signature
+        for key in keys[left:]:
+            lake.store.delete(key)
+        assert recover(lake.catalog, lake.store, "shop") is not None
+        assert [lake.store.read(key) for key in keys] == before
 
 
 def test_the_key_may_be_a_file_and_signing_again_gives_the_same_bytes(lake: Lake, tmp_path: Path) -> None:
