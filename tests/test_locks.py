@@ -14,7 +14,7 @@ from tests.checkout import CHECKOUT
 from tests.docker_files import instructions, project
 
 RUNTIME = "requirements-runtime.lock"
-EXTRAS = ("airflow", "msk", "mysql")
+EXTRAS = ("airflow", "msk", "mysql", "sign")
 
 
 @cache
@@ -32,7 +32,7 @@ def names(requirements: dict[str, list[str]] | list[str]) -> set[str]:
 
 
 def runtime_requirements() -> list[str]:
-    """Return what the image asks for: the project, three extras, and what Airflow needs for PostgreSQL."""
+    """Return what the image asks for: the project, four extras, and what Airflow needs for PostgreSQL."""
     own = project()["project"]
     extras = [requirement for extra in EXTRAS for requirement in own["optional-dependencies"][extra]]
     return [*own["dependencies"], *extras, *project()["dependency-groups"]["image"]]

@@ -20,11 +20,11 @@ from tests.airflow.running import DAG, DAG_SECONDS, FEED, RUN_SECONDS, Failed, a
 from tests.checkout import CHECKOUT
 from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
-from tidelake.config.lake_paths import certificate_key
 from tidelake.demo.airflow import Airflow
 from tidelake.demo.play import demo_lake, make_archives
 from tidelake.errors import TidelakeError
 from tidelake.io.storage import open_store
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.tso import format_hour
@@ -128,7 +128,7 @@ def check(message: str) -> None:
         cut = newest_cut(lake.catalog, lake.store, FEED)
         if cut is None or not cut.incomplete:
             raise Failed(f"expected an incomplete cut, found {cut}")
-        said = json.loads(lake.store.read(certificate_key(FEED, cut.seq))).get("decisions", [])
+        said = read_certificate(lake.store, FEED, cut.seq).get("decisions", [])
     say(f"certificate: {json.dumps(said)}")
     if [(d["reason"], d["messages"], bool(d["by"])) for d in said] != [(REASON, [message], True)]:
         raise Failed("the certificate does not have the decision")

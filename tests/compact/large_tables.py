@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from tests.lake.histories import Feeder, Message, publish, resolved, row
 from tests.lake.windows import KV, table
-from tidelake.config.lake_paths import certificate_key
 from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 
 ROWS = [(str(n), "a") for n in range(40)]
@@ -35,5 +34,5 @@ def window(made: Feeder, lake: Lake, messages: list[Message], until: int) -> tup
     """(the cut, the summary of d.k's snapshot, what the certificate says of d.k)."""
     cut = publish(lake, made.add(lake, [*messages, *resolved(until)]))
     assert cut is not None
-    proof = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
+    proof = read_certificate(lake.store, "shop", cut.seq)
     return cut, lake.catalog.load("d.k").summary(cut.snapshots["d.k@-1"].snapshot_id), proof

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,15 +22,14 @@ from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.compact.fold_target import Folded, FoldWork
 from tidelake.config.feed import TablePolicy
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ordering import RowCells, RowChange, fold, fold_multiset, in_window
-from tidelake.lake.catalog import LakeTable
 from tidelake.lake.columns import survivors
 from tidelake.lake.columns.cells import CastRules, cell_type, values
-from tidelake.lake.data_files import WrittenFile
+from tidelake.lake.cut_documents import read_certificate
+from tidelake.lake.data_files import StagedFiles, WrittenFile
 from tidelake.lake.folding import file_rows
 from tidelake.lake.folding.units import Unit
 from tidelake.lake.opened import Lake
@@ -175,7 +173,7 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: 
                 held = [{c: v for c, v in r.items() if c != "_commit_ts"} for r in contents(lake.catalog, f"d.{name}")]
                 assert sorted(held, key=str) == typed(kinds, by.rows(name)), f"{name} at {until}"
             assert all(of_file == sorted(of_file) for t in ("k", "many") for of_file in keys(lake, t))
-            found.append(json.loads(lake.store.read(certificate_key("shop", cut.seq)))["rows"])
+            found.append(read_certificate(lake.store, "shop", cut.seq)["rows"])
     assert found[1]["d.many"]["before_images"] == {
         "compared": 24,
         "differs": 2,
@@ -264,7 +262,7 @@ def test_tasks_share_a_bucket_by_ranges_of_its_keys(
 def test_keys_that_stand_twice_stop_the_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = fold_tables.stage_files
 
-    def twice(catalog: Any, identifier: str, branch: str, base: int, gone: Any, files: Sequence[WrittenFile], *said: Any) -> LakeTable:
+    def twice(catalog: Any, identifier: str, branch: str, base: int, gone: Any, files: Sequence[WrittenFile], *said: Any) -> StagedFiles:
         """A copy of each file is staged, too."""
         location = Path(catalog.load(identifier).table.location())
         for f in files:

@@ -5,7 +5,6 @@ One lake, three windows of every table, then one more under one policy after the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +15,9 @@ import pytest
 from tests.lake.histories import TOPIC, Message, Row, ddl, publish, publish_again, resolved, row, row_schema, rows_of
 from tests.lake.windows import KV, TEXT, opened, table
 from tidelake.config.feed import TablePolicy
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.errors import QualityError
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.run import compact
@@ -144,7 +143,7 @@ def images(lake: Lake) -> dict[str, Any]:
     """What the newest certificate says, by table."""
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     assert cut is not None
-    said = json.loads(lake.store.read(certificate_key(lake.feed.name, cut.seq)))
+    said = read_certificate(lake.store, lake.feed.name, cut.seq)
     return {name.removeprefix("d."): counts["before_images"] for name, counts in said["rows"].items() if "before_images" in counts}
 
 

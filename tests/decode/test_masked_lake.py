@@ -20,11 +20,12 @@ from tests.lake.histories import TOPIC, ddl, feeder, publish, publish_again, res
 from tests.lake.windows import judged, opened, table
 from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
-from tidelake.config.lake_paths import certificate_key, manifest_key
+from tidelake.config.lake_paths import manifest_key
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.stage import decode_hour
 from tidelake.errors import ConfigError, OrderError
 from tidelake.io.duckdb_door import write_jsonl
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Manifest, PartitionFacts
 from tidelake.query.asof import table_asof
@@ -179,7 +180,7 @@ def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: 
     publish(lake, landed(lake, "2026-01-05T11", 6, [*more, sent(270, None, image("nil", "n@x")), resolved_at(300)]))
     assert judged(lake)[0] == {"d.people": {"replays": 1}}
     assert printed(lake) == masked(ann="b@x", eve="c@x", zoe="z@x")
-    found = json.loads(lake.store.read(certificate_key("shop", 2)))["rows"]["d.people"]["before_images"]
+    found = read_certificate(lake.store, "shop", 2)["rows"]["d.people"]["before_images"]
     gone = f"id={digest('CLEAR-nil')} at {TOPIC}[0]@9: delete of a row that does not exist in the lake"
     assert found == {"compared": 3, "missing": 1, "examples": [gone]}, "masked columns are not compared"
     assert publish_again(lake, "2026-01-05T11", "2026-01-05T11")[1] == {}
@@ -203,7 +204,7 @@ def test_masks_follow_columns_and_tables_that_get_other_names(lake: Lake, tmp_pa
     mails = sorted(r["email"] for batch in people.scan({}, ["email"]) for r in batch.to_pylist())
     assert mails == sorted(digest(f"CLEAR-{m}") for m in ("n@x", "o@x"))
     assert holding(tmp_path / "lake" / "warehouse", CLEAR) == set()
-    counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.humans"]["masked"]
+    counts = read_certificate(lake.store, "shop", 1)["rows"]["d.humans"]["masked"]
     assert {c: list(by) for c, by in counts.items()} == {("email" if c == "mail" else c): [m] for c, m in MASKS.items()}
     assert {n for by in counts.values() for n in by.values()} == {8}, "images before and after changes"
 
@@ -213,7 +214,7 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
     masks, key = policies({"v": "hash", "w": "hash"}, "d.k"), Policy(mask_key=KEY, invalid_values="null")
     with opened(tmp_path, "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20), n INT)", columns=masks, policy=key) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 100, row_schema(*KVN), ("1", "a", "x")), *RESOLVED[:1]]))
-        counts = json.loads(lake.store.read(certificate_key("shop", 1)))["rows"]["d.k"]
+        counts = read_certificate(lake.store, "shop", 1)["rows"]["d.k"]
         assert counts["nulled_values"] == {"n": 1}
         added = ddl(210, "ALTER TABLE d.k ADD COLUMN w VARCHAR(9) DEFAULT 'dd'")
         hour = feed.add(lake, [*added, row(0, "insert", 250, row_schema(*KVN, "w varchar"), ("2", "b", "7", "cc")), *RESOLVED[1:]])

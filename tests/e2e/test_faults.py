@@ -69,7 +69,7 @@ def test_an_accepted_loss_marks_the_cut_incomplete_and_stands_in_the_certificate
     assert shop.run("quarantine", "accept", "--all", "--feed", FEED, "--by", "ada", "--reason", "a test") == 0
     assert shop.run_hours(1) == 0
     assert "INCOMPLETE" in capsys.readouterr().out
-    certificate = json.loads(next((shop.folder / "lake" / "certificates" / FEED).glob("*.json")).read_text())
+    certificate = json.loads(next((shop.folder / "lake" / "certificates" / FEED).glob("*.json")).read_text())["predicate"]
     assert certificate["incomplete"] is True
     assert len(certificate["accepted"]) == 1
     assert certificate["accepted"][0].startswith("bazaar.open[0]@")

@@ -67,7 +67,7 @@ def test_a_run_killed_anywhere_ends_in_the_same_tables_when_run_again(place: str
     assert len(cuts) == len(certificates) == shop.hours.index(hour) + 1
     for path in cuts:
         cut = json.loads(path.read_text())
-        assert json.loads((path.parents[2] / "certificates" / FEED / path.name).read_text())["run"] == cut["run"]
+        assert json.loads((path.parents[2] / "certificates" / FEED / path.name).read_text())["predicate"]["run"] == cut["run"]
     following = shop.hours[shop.hours.index(hour) + 1]
     assert shop.run("run", "--feed", FEED, "--hour", following) == 0
     assert not any(shop.differences(following).values())

@@ -13,11 +13,12 @@ from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.incarnations import Catalog, create
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.cut import Advance, Cut, Intent, Reason, Staged, TableCut
+from tidelake.lake.cut import Advance, Cut, Intent, Reason, Staged, TableCounts, TableCut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import CHANGELOG_COLUMNS
 from tidelake.publish.certificate import proof_of
+from tidelake.publish.certify import certify
 from tidelake.publish.steps import carry_out, declare
 from tidelake.tso import at, last_of
 from tidelake.validate.quality.verdict import Check, Verdict
@@ -43,11 +44,18 @@ def known() -> Catalog:
 
 
 def publish(
-    lake: Lake, previous: Cut | None, hours: float, by: str = "day", lacks: Sequence[Reason] = (), checks: Sequence[Check] = ()
+    lake: Lake,
+    previous: Cut | None,
+    hours: float,
+    by: str = "day",
+    lacks: Sequence[Reason] = (),
+    checks: Sequence[Check] = (),
+    **known_of: object,
 ) -> Cut:
     """A cut at this hour: a row more in d.k, its id the cut's number, of half an hour before; d.idle is as it was first.
 
-    by: how a new changelog is partitioned; lacks: why the cut is incomplete; checks: results of expectations.
+    by: how a new changelog is partitioned; lacks: why the cut is incomplete; checks: results of expectations; known_of: other members of
+    the cut.
     """
     seq = previous.seq + 1 if previous else 1
     if previous is None:
@@ -76,11 +84,17 @@ def publish(
         snapshots={"d.k@-1": k, "d.idle@-1": TableCut(identifier="d.idle", uuid=idle.uuid, snapshot_id=idle.main, rows=1)},
         changelogs={"d.k@-1": changes},
         past=dict(previous.past) if previous else {},
+        files=dict(previous.files) if previous else {},
+        metadata=dict(previous.metadata) if previous else {},
         incomplete=bool(lacks),
         incomplete_because=list(lacks),
     )
+    cut = cut.model_copy(update=known_of)
+    events = 1 if previous else 2
+    staged = Staged(cut=cut, counts={"d.k@-1": TableCounts(events=events, inserts=events, changes=events)}, window_events=events)
     verdict = Verdict(feed="shop", hour=cut.hour, seq=seq, run=cut.run, checks=list(checks))
-    intent = Intent(cut=cut, advances=advances, certificate=proof_of(Staged(cut=cut), verdict, {}, previous, cut, {}))
+    intent = Intent(cut=cut, advances=advances, certificate=proof_of(staged, verdict, {}, previous, cut, {}))
+    certify(lake, intent, "hour")
     declare(lake.store, intent)
     return carry_out(lake.catalog, lake.store, intent)
 

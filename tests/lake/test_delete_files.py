@@ -91,7 +91,7 @@ class Bucketed:
     def commit(self, files: Sequence[WrittenFile] = (), deletes: Sequence[WrittenFile] = (), gone: Sequence[str] = ()) -> LakeTable:
         """Stage a run's files and publish them; the table as it was staged."""
         run, main = f"run_{next(self.numbers)}_1", self.table.main
-        staged = stage_files(self.catalog, "d.b", run, main, gone, files, {"tidelake.run": run}, deletes)
+        staged = stage_files(self.catalog, "d.b", run, main, gone, files, {"tidelake.run": run}, deletes).table
         self.catalog.advance(staged, main, staged.branch(run), run)
         for path in gone:
             del self.expected[path]

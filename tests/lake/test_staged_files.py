@@ -53,7 +53,7 @@ def test_one_commit_begins_the_branch_fills_it_and_clears_what_was_left(tmp_path
     assert commits(catalog, table) == before + 1
     assert (stood.main, sorted(stood.branches)) == (main, [RUN, "theirs"])
     assert rows(catalog, table, RUN) == [1, 3, 4]
-    assert (given.branch(RUN), given.uuid) == (stood.branch(RUN), table.uuid)
+    assert (given.table.branch(RUN), given.table.uuid) == (stood.branch(RUN), table.uuid)
     assert {s.snapshot_id: s.parent_snapshot_id for s in stood.table.snapshots()}[stood.branch(RUN)] == base
     assert stood.summary(stood.branch(RUN))["tidelake.run"] == RUN
 
@@ -85,12 +85,12 @@ def test_a_commit_that_comes_between_changes_nothing(tmp_path: Path, monkeypatch
     table = lakes.table(catalog, "d.t", [(1, "a")])
     base, plain, tries = table.main, data_files._put, 0
 
-    def put(*given: Any) -> None:
+    def put(*given: Any) -> list[str]:
         nonlocal tries
         tries += 1
         if tries == 1:
             catalog.append("d.t", lakes.batch(table, [(2, "b")]))
-        plain(*given)
+        return plain(*given)
 
     monkeypatch.setattr(data_files, "_put", put)
     stage_files(catalog, "d.t", RUN, base, (), [written(table, "new.parquet", ROWS)], {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lake.histories import Feeder, feeder, row_schema
-from tidelake.config.lake_paths import certificate_key
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 
@@ -37,5 +36,5 @@ def judged(lake: Lake) -> tuple[dict[str, Any], bool]:
     """What the newest certificate says of late rows, and whether its cut is incomplete."""
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     assert cut is not None
-    said = json.loads(lake.store.read(certificate_key(lake.feed.name, cut.seq)))
+    said = read_certificate(lake.store, lake.feed.name, cut.seq)
     return said["late"], cut.incomplete

@@ -17,11 +17,10 @@ from pyarrow.dataset import dataset
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
 from tests.lake.killed import Killed, kill_at
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.retention import Maintenance
 from tidelake.errors import ConfigError, StorageError
 from tidelake.io import duckdb_door as duck
-from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import changelog_retained_after, lineage
 from tidelake.lake.opened import Lake
 from tidelake.maintenance import maintain as steps
@@ -90,7 +89,7 @@ def test_asof_says_what_it_said_or_refuses_and_refuses_before_the_horizon_alone(
         assert refused.match(near)
         kept = {s for t in [newest(lake), *(read_cut(lake.store, "shop", n) for n in range(5, 9))] for s in [t.changelogs[K].snapshot_id]}
         assert {s.snapshot_id for s in lake.catalog.load("d_changelog.k").table.snapshots()} == kept, "cuts before need no changelog"
-        proof = json.loads(lake.store.read(certificate_key("shop", 9)))
+        proof = read_certificate(lake.store, "shop", 9)
         assert proof["let_go"]["changelog_retained_after"] == GONE
         gone = proof["let_go"]["tables"]["d_changelog.k"]
         assert (gone["files"], gone["rows"], gone["first"], gone["last"]) == (5, 5, "2026-01-01", "2026-01-04")

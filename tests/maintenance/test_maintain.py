@@ -14,11 +14,11 @@ import pytest
 
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
-from tidelake.config.lake_paths import certificate_key, cuts, intent_key, intents, published_table, run_key
+from tidelake.config.lake_paths import cuts, intent_key, intents, published_table, run_key
 from tidelake.config.retention import Maintenance
 from tidelake.errors import StorageError
 from tidelake.lake.cut import Staged, TableCut
-from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import published, record
 from tidelake.lake.opened import Lake
 from tidelake.maintenance import maintain as steps
@@ -174,7 +174,7 @@ def test_small_files_are_put_together_and_published_as_the_same_cut_again(tmp_pa
         assert len(list(k.table.scan().plan_files())) == 1
         declared = json.loads(lake.store.read(intent_key("shop", 6)))
         assert declared["cut"]["snapshots"][K]["snapshot_id"] == k.main
-        proof = json.loads(lake.store.read(certificate_key("shop", 6)))
+        proof = read_certificate(lake.store, "shop", 6)
         assert proof["rewrites"]["cut"] == 5
         assert proof["rewrites"]["tables"]["d.k"] == {"from": old.snapshots[K].snapshot_id, "to": k.main}
         assert maintain(lake).cut is None, "nothing is left to rewrite"

@@ -17,6 +17,7 @@ from tests.lake.windows import KV, opened, table
 from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError, OrderError
 from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import ensure_events
 from tidelake.land.store.coverage import Coverage
@@ -40,7 +41,7 @@ def test_a_watermark_of_another_century_does_not_count_and_the_feed_goes_on(tmp_
         cut = publish(lake, feed.add(lake, first))
         assert cut is not None
         assert (cut.resolved_ts, cut.watermarks) == (20, {"t": {0: 20, 1: 20}})
-        (one, two) = json.loads(lake.store.read("certificates/shop/00000001.json"))["findings"]
+        (one, two) = read_certificate(lake.store, "shop", 1)["findings"]
         assert (one["code"], one["severity"], one["where"], two["where"]) == ("RESOLVED_TS_AHEAD", "warning", "t[0]@2", "t[1]@1")
         assert show(FAR) in one["detail"]
         cut = publish(lake, feed.add(lake, [row(0, "insert", 30, KV, ("2", "b")), *resolved(40, 0, 1)]))

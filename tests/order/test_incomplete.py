@@ -12,11 +12,12 @@ from tests.lake import lakes
 from tests.lake.histories import Message, resolved, row
 from tests.lake.windows import KV, opened
 from tidelake.cli.stages import _say
-from tidelake.config.lake_paths import certificate_key, quality_key
+from tidelake.config.lake_paths import quality_key
 from tidelake.config.policy import Policy
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import Event
 from tidelake.lake.cut import Cut, LateCounts, Reason, TableCounts
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.order.incomplete import Lack, known, of_holes, of_tables, reasons, refuse
 from tidelake.query.status import feed_status
 from tidelake.run import compact, order, validate
@@ -107,7 +108,7 @@ def test_a_message_that_is_left_out_is_named_in_certificate_status_and_report_or
         done = compact(lake, at).cut
         assert done is not None
         said = [{"code": "UNDECIDED", "detail": "1 message that could not be decoded: t[0]@1 (TRUNCATED)", "cut": 1, "hour": hour}]
-        assert json.loads(lake.store.read(certificate_key("shop", 1)))["incomplete_because"] == said
+        assert read_certificate(lake.store, "shop", 1)["incomplete_because"] == said
         assert (feed_status(lake)["incomplete"], feed_status(lake)["incomplete_because"]) == (True, said)
         facts = json.loads(lake.store.read(quality_key("shop", hour)))
         assert facts["incomplete_because"] == [f"UNDECIDED: 1 message that could not be decoded: t[0]@1 (TRUNCATED) (cut 1, hour {hour})"]

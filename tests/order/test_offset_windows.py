@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 from tests.lake.histories import publish, rows_of
 from tests.lake.windows import table
 from tests.order.offset_feeds import A, B, C, Sent, Step, Truth, ddl, drop, encoded, opened, put, sent
-from tidelake.config.lake_paths import certificate_key
 from tidelake.decode.positions import origins
 from tidelake.errors import OrderError
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import newest
 from tidelake.order.late import late_rows
@@ -64,7 +63,7 @@ def test_a_repeat_is_a_change_but_the_same_offset_is_not(tmp_path: Path) -> None
         assert rows_of(lake, "d.m") == table(*[("x",)] * 3, names=("v",))
         publish(lake, feed.put(lake, {0: [first[2]]}))
         assert rows_of(lake, "d.k") == table(("1", "c"), ("2", "n")), "at its end the table is right"
-        said = json.loads(lake.store.read(certificate_key(feed.feed.name, 1)))
+        said = read_certificate(lake.store, feed.feed.name, 1)
         assert [f["code"] for f in said["findings"]] == ["ORDERED_BY_OFFSETS"]
         assert [(f.code, f.severity) for f in hour_facts(lake, again).findings] == [("ORDERED_BY_OFFSETS", "info")]
 
@@ -78,7 +77,7 @@ def test_what_comes_after_its_hour_is_late_and_what_was_there_is_a_replay(tmp_pa
         publish(lake, feed.put(lake, {0: [one(put("k", B, A))]}, first={0: 3}))
         assert rows_of(lake, "d.k") == table(("1", "b"), ("2", "n"))
         assert [(r["verdict"], r["offset"]) for r in late_rows(lake.catalog, lake.feed)] == [("late", 2)]
-        said = json.loads(lake.store.read(certificate_key(feed.feed.name, 2)))
+        said = read_certificate(lake.store, feed.feed.name, 2)
         assert (said["late"], said["incomplete"]) == ({"d.k": {"replays": 2, "late": 1}}, True)
 
 

@@ -13,11 +13,11 @@ from tests.lake.histories import Feeder, Message, publish, publish_again, resolv
 from tests.lake.windows import KV, opened, table
 from tests.land import archive
 from tidelake.cli import run
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import Event
 from tidelake.io.storage import open_store
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.land import land_hour
 from tidelake.order.schema_mismatches import raw_message
@@ -108,7 +108,7 @@ def test_an_accepted_loss_is_told_and_ends_with_its_window(
         cut = publish(lake, hour)
         assert cut is not None
         assert (cut.incomplete, cut.accepted, rows_of(lake, "d.k")) == (True, ["t[0]@1 (2 rows)"], FITTING)
-        certificate = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
+        certificate = read_certificate(lake.store, "shop", cut.seq)
         assert (certificate["rejected"], certificate["accepted"]) == ({"SCHEMA_MISMATCH": 2}, ["t[0]@1 (2 rows)"])
         assert feed_status(lake)["quarantine"] == 0
         later = feed.add(lake, resolved(20))
@@ -205,7 +205,7 @@ def test_a_feed_may_go_on_without_such_a_table_and_is_told_the_redo_that_brings_
         first = publish(lake, hours[0])
         assert first is not None
         assert (first.incomplete, [i.name for i in first.catalog.alive()]) == (True, ["d.k", "d.m"])
-        assert json.loads(lake.store.read(certificate_key("shop", first.seq)))["rejected"] == {"UNDEFINED_TABLE": 2}
+        assert read_certificate(lake.store, "shop", first.seq)["rejected"] == {"UNDEFINED_TABLE": 2}
         (listed,) = json.loads(quarantine(lake, monkeypatch, capsys, "list", "--json"))
         assert (listed["code"], listed["rows"], listed["decision"]) == ("UNDEFINED_TABLE", 2, "undecided")
         aside = "d.new: 2 rows are set aside, because the table was not defined; "

@@ -3,7 +3,6 @@ forward."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,9 +10,9 @@ import pytest
 from tests.lake import lakes
 from tests.lake.killed import Killed, kill_at
 from tests.publish.two_cuts import FIRST, NOW, SECOND, _cut, names_of, published_twice, seen
-from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import ConfigError, OwnershipError, StorageError
 from tidelake.lake.cut import Intent
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import lineage, published
 from tidelake.publish.recovery import recover
 from tidelake.publish.rollback import lines, rollback
@@ -40,7 +39,7 @@ def test_everything_is_as_it_was_and_nothing_is_deleted(tmp_path: Path) -> None:
         ("d.young", "leaves", 1, 0, 0),
     }
     assert (published(lake.catalog, "shop"), lineage(lake.catalog, "shop")) == ({1: FIRST, 2: SECOND, 3: FIRST}, {3: FIRST, 1: FIRST})
-    proof = json.loads(lake.store.read(certificate_key("shop", 3)))
+    proof = read_certificate(lake.store, "shop", 3)
     assert (proof["cut"], proof["hour"], proof["rollback"]["changes"], proof["rollback"]["from_cut"]) == (3, "2026-01-05T10", 1, 2)
 
 

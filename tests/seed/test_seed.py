@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,8 +13,8 @@ import pytest
 from tests.lake.histories import Feeder, ddl, feeder, publish, publish_again, resolved, row, rows_of
 from tests.lake.windows import KV, TEXT, table
 from tests.seed.exports.dumpling import Dump, csv, sql
-from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import OrderError
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.maintain import maintain
 from tidelake.publish.rollback import rollback
@@ -85,7 +84,7 @@ def test_changes_go_on_from_the_export(seeded: tuple[Feeder, Lake]) -> None:
     assert cut is not None
     assert (cut.seeded_ts, cut.is_seed) == (AT, False)
     check(lake)
-    said = json.loads(lake.store.read(certificate_key("shop", 2)))
+    said = read_certificate(lake.store, "shop", 2)
     assert (said["applied_ts"], said["seeded_events"], said["late_events"], said["incomplete"]) == (AT, 2, 0, False)
 
 

@@ -15,6 +15,7 @@ from tests.seed.exports.dumpling import Dump, csv, sql
 from tidelake.config.lake_paths import certificate_key, seed_reports
 from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError, QualityError, StorageError
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.seed.stage import seed
@@ -64,7 +65,7 @@ def test_what_cannot_be_read_or_does_not_fit_blocks(dump: Dump, lake: Lake) -> N
     assert [(r["row"], r["code"]) for r in report["examples"]] == [(2, "BAD_VALUE"), (3, "BAD_STRUCTURE")]
     lake.feed = lake.feed.model_copy(update={"policy": Policy(on_reject="publish_incomplete")})
     assert seed(lake, str(dump.folder), tables=["d.k"]).refused == 2
-    said = json.loads(lake.store.read(certificate_key("shop", 1)))
+    said = read_certificate(lake.store, "shop", 1)
     assert (said["incomplete"], said["seed"]["refused"], said["seed"]["files"][0]["rows"]) == (True, 2, 1)
     assert rows_of(lake, "d.k") == table(("1", "a"))
     with pytest.raises(ConfigError, match="has published cut 1") as wrong:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from tests.lake.histories import publish, resolved, row
 from tests.lake.windows import KV, opened
 from tests.validate.test_gx_export import loaded, results
-from tidelake.config.lake_paths import certificate_key
 from tidelake.errors import QualityError
 from tidelake.history.contract import read_expectations
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.validate.quality.gx_project import export
 from tidelake.validate.report import hour_facts
 
@@ -56,7 +55,7 @@ def test_rules_of_every_basis_are_judged_and_a_window_of_deletes_only_by_its_cou
         first, second = feed.add(lake, [*inserts, *resolved(50)]), feed.add(lake, [*deletes, *resolved(90)])
         publish(lake, first)
         publish(lake, second)
-        found = [json.loads(lake.store.read(certificate_key("shop", n)))["expectations"]["checks"] for n in (1, 2)]
+        found = [read_certificate(lake.store, "shop", n)["expectations"]["checks"] for n in (1, 2)]
         own = [[c for c in of if "[[expect]]" in c.get("origin", "")] for of in found]
         rules = read_expectations(feed.feed.folder)
         done = export(tmp_path / "gx", "shop", rules, hour_facts(lake, first), docs=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +11,9 @@ import pytest
 from tests.lake.histories import Feeder, Message, ddl, publish, publish_again, resolved, row, row_schema
 from tests.lake.windows import opened
 from tidelake.config.feed import ColumnPolicy
-from tidelake.config.lake_paths import certificate_key
 from tidelake.config.policy import Policy
 from tidelake.history.contract import read_expectations
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.tso import begin_ts, format_hour, from_ms, parse_hour
 from tidelake.validate.quality.applicable import check_rules
@@ -85,7 +84,7 @@ def test_a_suggested_file_loads_and_the_hours_that_it_came_from_pass_it(tmp_path
         for rule in rules:
             check_expectation(rule)
         cut, _ = publish_again(lake, HOURS[1], HOURS[1])
-        certificate = json.loads(lake.store.read(certificate_key("shop", cut.seq)))
+        certificate = read_certificate(lake.store, "shop", cut.seq)
     judged = [c for c in certificate["expectations"]["checks"] if ": [[expect]] " in c.get("origin", "")]
     assert [c for c in judged if not c["success"]] == []
     assert len(judged) == len(rules) == sum(len(tomllib.loads(f.text)["expect"]) for f in found.values() if f.rules)

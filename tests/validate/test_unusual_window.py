@@ -12,9 +12,10 @@ import pytest
 from tests.lake.histories import Message, publish, resolved, row
 from tests.lake.windows import KV, opened
 from tests.validate.facts import published
-from tidelake.config.lake_paths import certificate_key, quality_key, report_key
+from tidelake.config.lake_paths import quality_key, report_key
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.query.status import feed_status
 from tidelake.tso import begin_ts, format_hour, from_ms, parse_hour
 from tidelake.validate.quality.facts import HourFacts, TableFacts
@@ -53,11 +54,11 @@ def test_an_unusual_hour_is_published_with_a_warning_everywhere(tmp_path: Path) 
     with opened(tmp_path) as (feed, lake):
         reports(lake.store.write)
         publish(lake, feed.add(lake, first))
-        said = json.loads(lake.store.read(certificate_key("shop", 1)))["expectations"]["checks"]
+        said = read_certificate(lake.store, "shop", 1)["expectations"]["checks"]
         assert [c for c in said if c["rule"].startswith("numbers")] == []
         cut = publish(lake, feed.add(lake, second))
         assert cut is not None
-        certificate = json.loads(lake.store.read(certificate_key("shop", 2)))
+        certificate = read_certificate(lake.store, "shop", 2)
         page, facts = lake.store.read(report_key("shop", HOUR)).decode(), json.loads(lake.store.read(quality_key("shop", HOUR)))
         status = feed_status(lake)
     checks = [c for c in certificate["expectations"]["checks"] if c["rule"] == "numbers as in the same hour of earlier days"]

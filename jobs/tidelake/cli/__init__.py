@@ -37,6 +37,7 @@ MODULES = {  # this package's modules in the order of the help, with the command
     "tables": ("asof", "changelog"),
     "diff": ("diff",),
     "verify": ("verify",),
+    "audit": ("audit",),
     "inspect": ("inspect",),
     "sniff": ("sniff",),
     "quarantine": ("quarantine",),

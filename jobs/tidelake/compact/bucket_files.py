@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.io.object_store import Store
-from tidelake.spark.parquet_files import OpenFile, footer
+from tidelake.spark.parquet_files import OpenFile, footer, sha256_of
 
 SORTED_BYTES = 96 << 20  # size in Arrow of rows that are sorted together
 ROW_GROUP_BYTES = 32 << 20  # size of a row group in Arrow
@@ -20,10 +20,11 @@ FILE_BYTES = 192 << 20  # a file that has so many bytes is closed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uploaded:
-    """A file below the table's location. size: bytes; footer: a Parquet metadata file."""
+    """A file below the table's location. size: bytes; sha256: in hex; footer: a Parquet metadata file."""
 
     path: str
     size: int
+    sha256: str
     footer: bytes
 
 
@@ -107,6 +108,11 @@ class BucketFiles:
     def _upload(self, file: OpenFile) -> Uploaded:
         with file:
             self._open = None
-        self._uploaded.append(f"{self._folder}/{uuid4()}.parquet")
-        self._store.upload(self._uploaded[-1], self._path)
-        return Uploaded(path=self._uploaded[-1], size=self._path.stat().st_size, footer=footer(self._path))
+        return uploaded(self._store, self._uploaded, f"{self._folder}/{uuid4()}.parquet", self._path)
+
+
+def uploaded(store: Store, keys: list[str], key: str, path: Path) -> Uploaded:
+    """Upload a Parquet file of this machine's disk. keys: receives the key."""
+    keys.append(key)
+    store.upload(key, path)
+    return Uploaded(path=key, size=path.stat().st_size, sha256=sha256_of(path), footer=footer(path))

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pydantic import BaseModel
 
-from tidelake.compact.bucket_files import BucketFiles, Uploaded
+from tidelake.compact.bucket_files import BucketFiles, Uploaded, uploaded
 from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.fold import BucketFold
@@ -23,7 +23,7 @@ from tidelake.lake.columns.image_findings import ImageFindings
 from tidelake.lake.columns.survivors import KeyTwice
 from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.folding.units import Unit, sides_of
-from tidelake.spark.parquet_files import footer, kept_if_whole
+from tidelake.spark.parquet_files import kept_if_whole
 from tidelake.spark.position_deletes import write_position_deletes
 
 FOLDED = pa.schema(
@@ -32,6 +32,7 @@ FOLDED = pa.schema(
         ("bucket", pa.int32()),
         ("path", pa.string()),  # a file below the table's location; NULL in the row with the unit's outcome
         ("size", pa.int64()),
+        ("sha256", pa.string()),
         ("footer", pa.binary()),
         ("deletes", pa.bool_()),  # a position delete file
         ("outcome", pa.string()),  # JSON of UnitOutcome
@@ -96,13 +97,13 @@ def fold_units(tables: Mapping[int, TableJob], units: Sequence[Unit]) -> Iterato
         rows = list[dict[str, Any]]()
         for unit in units:
             store = open_store(tables[unit.table].location)
-            uploaded = uploads.enter_context(kept_if_whole(store))
+            keys = uploads.enter_context(kept_if_whole(store))
             of_unit = {"table": unit.table, "bucket": unit.bucket}
-            rows += [of_unit | row for row in _folded(tables[unit.table], unit, store, uploaded)]
+            rows += [of_unit | row for row in _folded(tables[unit.table], unit, store, keys)]
         yield pa.RecordBatch.from_pylist(rows, schema=FOLDED)
 
 
-def _folded(table: TableJob, unit: Unit, store: Store, uploaded: list[str]) -> Iterator[dict[str, Any]]:
+def _folded(table: TableJob, unit: Unit, store: Store, keys: list[str]) -> Iterator[dict[str, Any]]:
     rules = table.fold.rules
     if rules.images is not None and table.compares_in not in (None, unit.bucket):
         rules = rules.model_copy(update={"images": None})
@@ -116,16 +117,14 @@ def _folded(table: TableJob, unit: Unit, store: Store, uploaded: list[str]) -> I
         if table.only_changed and unit.keys is None and not fold.counted:
             yield {"outcome": UnitOutcome(changed=False).model_dump_json()}
             return
-        out = BucketFiles(store, uploaded, folder, Path(scratch), table.schema, table.names, rules.key)
+        out = BucketFiles(store, keys, folder, Path(scratch), table.schema, table.names, rules.key)
         for rows in fold.rows():
             yield from (_row(f) for f in out.add(rows))
         yield from (_row(f) for f in out.close())
         if rules.merges and fold.gone.any():
             path = Path(scratch) / "deletes.parquet"
             write_position_deletes(path, files.positions(fold.gone))
-            uploaded.append(f"{folder}/{uuid4()}-deletes.parquet")
-            store.upload(uploaded[-1], path)
-            yield _row(Uploaded(path=uploaded[-1], size=path.stat().st_size, footer=footer(path))) | {"deletes": True}
+            yield _row(uploaded(store, keys, f"{folder}/{uuid4()}-deletes.parquet", path)) | {"deletes": True}
         images = fold.images()
         told = UnitOutcome(missing=fold.missing)
         if images is not None:
@@ -134,4 +133,4 @@ def _folded(table: TableJob, unit: Unit, store: Store, uploaded: list[str]) -> I
 
 
 def _row(file: Uploaded) -> dict[str, Any]:
-    return {"path": file.path, "size": file.size, "footer": file.footer, "deletes": False}
+    return {"path": file.path, "size": file.size, "sha256": file.sha256, "footer": file.footer, "deletes": False}

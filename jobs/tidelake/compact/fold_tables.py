@@ -36,7 +36,7 @@ class _Found:
             self.outcomes.append((row["bucket"], UnitOutcome.model_validate_json(row["outcome"])))
             return
         partition = (row["bucket"],) if bucketed else ()
-        file = WrittenFile(path=row["path"], partition=partition, size=row["size"], footer=bytes(row["footer"]))
+        file = WrittenFile(path=row["path"], partition=partition, size=row["size"], sha256=row["sha256"], footer=bytes(row["footer"]))
         (self.deletes if row["deletes"] else self.files).append(file)
 
     @property
@@ -106,8 +106,8 @@ def _committed(catalog: LakeCatalog, p: FoldPlan, found: _Found) -> Folded:
     gone = p.replaced | {path for bucket in changed for path in p.by_bucket.get(bucket, ())}
     summary = {"tidelake.run": work.branch}
     staged = stage_files(catalog, target.table.identifier, work.branch, target.start, gone, found.files, summary, found.deletes)
-    done = replace(work, target=replace(target, table=staged))
-    return folded(done, p.written(len(changed)), found.missing, _images(p, found))
+    done = folded(replace(work, target=replace(target, table=staged.table)), p.written(len(changed)), found.missing, _images(p, found))
+    return replace(done, advance=done.advance.model_copy(update={"files": staged.change}))
 
 
 def _images(p: FoldPlan, found: _Found) -> ImageCounts | None:

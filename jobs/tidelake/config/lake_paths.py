@@ -187,6 +187,26 @@ def certificate_key(feed: str, seq: int) -> str:
     return f"{certificates(feed)}{seq:08d}.json"
 
 
+def signatures(feed: str) -> str:
+    """Return the prefix of the signatures of a feed's certificates."""
+    return f"signatures/{feed}/"
+
+
+def signature_key(feed: str, seq: int) -> str:
+    """Return the key of the signature of a cut's certificate."""
+    return f"{signatures(feed)}{seq:08d}.json"
+
+
+def file_lists(feed: str) -> str:
+    """Return the prefix of the lists of files of a feed's tables."""
+    return f"files/{feed}/"
+
+
+def file_list_key(feed: str, uuid: str, sha256: str) -> str:
+    """Return the key of a list of files. uuid: of the table; sha256: of the list."""
+    return f"{file_lists(feed)}{uuid}/{sha256}.tsv"
+
+
 def decisions(feed: str) -> str:
     """Return the prefix of the decisions about a feed's rejected messages."""
     return f"decisions/{feed}/"

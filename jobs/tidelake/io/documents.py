@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 
 from tidelake.errors import DamageError
 from tidelake.io.object_store import Store
@@ -15,6 +16,7 @@ _M = TypeVar("_M", bound=BaseModel)
 _T = TypeVar("_T")
 
 _LAND = "remove it, then run `tidelake land --feed {feed} --hour {hour}`, which writes it again"
+_RESTORE = "restore an earlier version of the object"
 _REMEDIES = {  # by the first folder of the key
     "manifests": _LAND,
     "closing": _LAND,
@@ -33,7 +35,6 @@ _REMEDIES = {  # by the first folder of the key
     "lake.json": "remove it: the next `tidelake run` writes it again",
     "leases": "when no run works on the feed, `tidelake unlock --feed {feed}` writes a new one",
 }
-_RESTORE = "restore an earlier version of the object"
 
 
 def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:
@@ -65,6 +66,19 @@ def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise damaged(store, key, data, "", "not an object")
     return found
+
+
+def schema_of(kind: type[BaseModel]) -> bytes:
+    """Return the JSON Schema of a document, as a file."""
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(dialect | kind.model_json_schema(schema_generator=_Plain), indent=1, ensure_ascii=False).encode() + b"\n"
+
+
+class _Plain(GenerateJsonSchema):
+    """JSON Schema without titles, which would only repeat the members' names."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
 
 
 def damaged(store: Store, key: str, data: bytes, where: str, why: str) -> DamageError:

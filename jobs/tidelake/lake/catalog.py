@@ -95,6 +95,11 @@ class LakeTable:
         refuse_foreign(self.identifier, self.properties.get(OWNER), feed)
 
     @property
+    def metadata(self) -> str:
+        """The location of the table's metadata."""
+        return self.table.metadata_location
+
+    @property
     def main(self) -> int:
         """The newest snapshot of the main branch."""
         return self.branch(MAIN)
@@ -340,22 +345,24 @@ class LakeCatalog:
         if updates:
             retried(table.identifier, lambda: self.catalog.commit_table(table.table, (), updates))
 
-    def advance(self, table: LakeTable, base: int, to: int, branch: str) -> None:
-        """Move main from `base` to snapshot `to` of the branch and drop the branch, in one commit.
+    def advance(self, table: LakeTable, base: int, to: int, branch: str) -> str:
+        """Move main from `base` to snapshot `to` of the branch and drop the branch, in one commit. Return the location of the metadata.
 
         Raises StorageError (TABLE_MOVED) if main or the branch moved.
         """
         with named(table.identifier):
-            self.catalog.commit_table(table.table, (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch)))
+            requirements, updates = (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch))
+            return self.catalog.commit_table(table.table, requirements, updates).metadata_location
 
-    def restore(self, table: LakeTable, base: int, to: int) -> None:
+    def restore(self, table: LakeTable, base: int, to: int) -> str:
         """Move main from `base` to any snapshot of the table and restore that snapshot's columns, in one commit.
 
+        Return the location of the metadata.
         A column that was dropped after that snapshot returns with its values. Raises StorageError (TABLE_MOVED) if main moved.
         """
         columns = SetCurrentSchemaUpdate.model_validate({"schema-id": table._schema_at(to).schema_id})
         with named(table.identifier):
-            self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), columns))
+            return self.catalog.commit_table(table.table, (_is_at(MAIN, base),), (_put_at(MAIN, to), columns)).metadata_location
 
     def set_properties(self, identifier: str, properties: dict[str, str]) -> None:
         """Set properties of a table in one commit."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +23,46 @@ class TableCut(_Document):
     snapshot_id: int
     rows: int = 0
     buckets: int = 1
+
+
+class ProvenFile(_Document):
+    """A data file or a position delete file of a table.
+
+    path: as Iceberg's metadata spells it; sha256: in hex, None if it was not computed when the file was written; size: bytes; rows: rows of
+    the file, of a delete file the rows that it deletes.
+    """
+
+    path: str
+    sha256: str | None
+    size: int
+    rows: int
+    deletes: bool = False
+
+
+class FilesChange(_Document):
+    """The files that were added to a table and removed from it between two snapshots. removed: paths."""
+
+    base: int
+    to: int
+    added: list[ProvenFile] = []
+    removed: list[str] = []
+
+    def removed_from(self, files: Iterable[ProvenFile]) -> bool:
+        """Whether all removed files are among these."""
+        return {f.path for f in files} >= set(self.removed)
+
+
+class FilesDigest(_Document):
+    """The files of a table at a cut: what their list in the lake holds (lake/proof/file_list.py).
+
+    sha256: of the list; files: their number; size: bytes of all files; rows: rows of the table; unproven: number of files without a sha256.
+    """
+
+    sha256: str
+    files: int
+    size: int
+    rows: int
+    unproven: int = 0
 
 
 class Reason(_Document):
@@ -60,6 +101,8 @@ class Cut(_Document):
     snapshots: dict[str, TableCut] = {}  # incarnation → snapshot table; tables without key have none
     changelogs: dict[str, TableCut] = {}
     past: dict[str, str] = {}  # uuid → identifier, of tables that only earlier cuts need
+    files: dict[str, FilesDigest] = {}  # uuid → the files of the table, for tables whose files are listed
+    metadata: dict[str, str] = {}  # uuid → location of its Iceberg metadata when the cut was published, for the same tables
     ledger: list[LedgerEntry] = []
 
     @property
@@ -86,6 +129,7 @@ class Advance(_Document):
     incarnation: str
     buckets: int = 1
     reshape: Reshape | None = None
+    files: FilesChange | None = None  # until the intent is declared; None: its files are found in the table's metadata
 
 
 class Return(_Document):
@@ -204,6 +248,9 @@ class Staged(_Document):
     late_events: int = 0  # row events at or before applied_ts that arrived in the window's hours
     late: dict[str, LateCounts] = {}  # late_events by table name as sent
     waiting_events: int = 0  # row events after resolved_ts, left for a later window
+    earlier_generations: dict[str, int] = {}  # hour → generation of its manifest, of hours before the window's that were read again
+    undated_events: int = 0  # row events without a commit ts, whose neighbours place them
+    quarantined: dict[str, int] = {}  # row events of the window that fit no schema, by table
     messages: int = 0  # messages landed in the window's hours
     message_bytes: int = 0
     kinds: dict[str, int] = {}  # events of the window's hours, by kind

@@ -6,15 +6,15 @@ A number is one attempt to publish. Instead of the cut's document there may be a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from tidelake.config.lake_paths import certificate_key, cut_key, cuts, intent_key, intents, seq_of
 from tidelake.errors import DamageError, StorageError
-from tidelake.io.documents import find_document, members, parsed
+from tidelake.io.documents import damaged, find_document, members, parsed
 from tidelake.io.storage import Store
 from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
+from tidelake.lake.proof.statement import certificate_of, metadata_of, predicate_of
 
 _MARK = b'"abandoned_at_ms"'  # inside a JSON string its quotes would be escaped
 
@@ -71,17 +71,22 @@ def write_lost(store: Store, feed: str, seqs: Iterable[int]) -> list[int]:
 
 
 def find_certificate(store: Store, feed: str, seq: int) -> dict[str, Any] | None:
+    """Return the members of a published cut's certificate; None if it is lost and cannot be rebuilt. Raises DamageError."""
+    data = find_certificate_bytes(store, feed, seq)
+    return None if data is None else _predicate(store, certificate_key(feed, seq), data)
+
+
+def find_certificate_bytes(store: Store, feed: str, seq: int) -> bytes | None:
     """Return a published cut's certificate. A lost one is rebuilt from its cut and intent; None if one of these is missing."""
-    key = certificate_key(feed, seq)
-    data = store.read_if_present(key)
+    data = store.read_if_present(certificate_key(feed, seq))
     if data is not None:
-        return members(store, key, data)
+        return data
     intent, cut = find_document(store, intent_key(feed, seq), Intent), find_outcome(store, feed, seq)
-    return members(store, key, certificate(intent, cut)) if intent is not None and isinstance(cut, Cut) else None
+    return certificate(intent, cut) if intent is not None and isinstance(cut, Cut) else None
 
 
 def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
-    """Return a published cut's certificate. Raises DamageError (NOT_FOUND) if it is lost and cannot be rebuilt."""
+    """Return the members of a published cut's certificate. Raises DamageError (NOT_FOUND) if it is lost and cannot be rebuilt."""
     found = find_certificate(store, feed, seq)
     if found is None:
         raise _lost(store, certificate_key(feed, seq), cut_key(feed, seq), feed, seq)
@@ -89,13 +94,15 @@ def read_certificate(store: Store, feed: str, seq: int) -> dict[str, Any]:
 
 
 def certificate(intent: Intent, cut: Cut) -> bytes:
-    """Return the certificate of a published cut, as JSON."""
-    said = intent.certificate | {
-        "published_at_ms": cut.published_at_ms,
-        "tables": {i: t.model_dump() for i, t in cut.snapshots.items()},
-        "changelogs": {i: t.model_dump() for i, t in cut.changelogs.items()},
-    }
-    return json.dumps(said, ensure_ascii=False, indent=1).encode()
+    """Return the certificate of a published cut, as it is stored."""
+    return certificate_of(intent.certificate, cut)
+
+
+def _predicate(store: Store, key: str, data: bytes) -> dict[str, Any]:
+    try:
+        return predicate_of(members(store, key, data))
+    except ValueError as e:
+        raise damaged(store, key, data, "_type", str(e)) from None
 
 
 def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
@@ -104,9 +111,10 @@ def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
     intent, proof = find_document(store, intent_key(feed, seq), Intent), store.read_if_present(key)
     if intent is None or proof is None:
         raise _lost(store, cut_key(feed, seq), key, feed, seq)
-    said = members(store, key, proof)
+    said = _predicate(store, key, proof)
     snapshots, changelogs = ({i: TableCut.model_validate(t) for i, t in said[part].items()} for part in ("tables", "changelogs"))
-    own = {"published_at_ms": said["published_at_ms"], "snapshots": snapshots, "changelogs": changelogs}
+    metadata = intent.cut.metadata | metadata_of(members(store, key, proof))
+    own = {"published_at_ms": said["published_at_ms"], "snapshots": snapshots, "changelogs": changelogs, "metadata": metadata}
     return intent.cut.model_copy(deep=True, update=own)
 
 

@@ -29,7 +29,9 @@ from pyiceberg.types import ListType, LongType, NestedField, StringType
 from tidelake.config.lake_paths import MAIN, cut_of_branch
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.catalog_errors import retried
+from tidelake.lake.cut import FilesChange
 from tidelake.lake.file_changes import FileChange, add_snapshot
+from tidelake.lake.proof.snapshot_files import proven_file
 from tidelake.lake.scans import Where
 from tidelake.lake.to_iceberg import filter_of
 from tidelake.spark.position_deletes import PATH_ID, POS_ID
@@ -60,12 +62,25 @@ class _Change(Transaction):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """A Parquet file below a table's location. partition: values in the order of the spec; size: bytes; footer: a Parquet metadata file."""
+    """A Parquet file below a table's location.
+
+    partition: values in the order of the spec; size: bytes; sha256: in hex, None for a table that no certificate has; footer: a Parquet
+    metadata file.
+    """
 
     path: str
     partition: tuple[Any, ...]
     size: int
     footer: bytes
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedFiles:
+    """A table after a commit to a branch, and what the commit changed."""
+
+    table: LakeTable
+    change: FilesChange
 
 
 def file_schema(table: LakeTable, columns: pa.Schema) -> pa.Schema:
@@ -125,7 +140,7 @@ def stage_files(
     files: Sequence[WrittenFile],
     summary: dict[str, str],
     deletes: Sequence[WrittenFile] = (),
-) -> LakeTable:
+) -> StagedFiles:
     """Create a branch at snapshot `base` and change files on it, in one commit and one snapshot; remove branches of earlier attempts.
 
     Args:
@@ -140,14 +155,14 @@ def stage_files(
             that have their partition.
 
     Returns:
-        The table after the commit.
+        The table after the commit, and its changed files.
 
     Raises:
         StorageError: TABLE_MOVED: a file to remove is not in `base`.
         ValueError: A position delete file of `base` concerns removed data files and others.
     """
 
-    def attempt() -> LakeTable:
+    def attempt() -> StagedFiles:
         table = _loaded(catalog, identifier)
         left = [name for name in LakeTable(table).branches if cut_of_branch(name) is not None and name != branch]
         with _Change(table) as change:
@@ -156,8 +171,13 @@ def stage_files(
                 for name in left:
                     refs.remove_branch(name)
             added = [*_data_files(table.metadata, files), *_delete_files(table.metadata, deletes)]
-            _put(change, branch, FileChange(added=added, gone=gone, summary=summary))
-        return LakeTable(table)
+            removed = _put(change, branch, FileChange(added=added, gone=gone, summary=summary))
+        digests = [f.sha256 for f in (*files, *deletes)]
+        proven = [proven_file(entry, digest) for entry, digest in zip(added, digests, strict=True)]
+        return StagedFiles(
+            table=LakeTable(table),
+            change=FilesChange(base=base, to=LakeTable(table).branch(branch), added=proven, removed=removed),
+        )
 
     return retried(identifier, attempt)
 
@@ -168,10 +188,10 @@ def _loaded(catalog: LakeCatalog, identifier: str) -> Table:
     return table
 
 
-def _put(change: Transaction, branch: str, files: FileChange) -> None:
+def _put(change: Transaction, branch: str, files: FileChange) -> list[str]:
     if _MERGED.items() - change.table_metadata.properties.items():
         change.set_properties(_MERGED)
-    add_snapshot(change, branch, files)
+    return add_snapshot(change, branch, files)
 
 
 def _data_files(table: TableMetadata, files: Sequence[WrittenFile]) -> Iterator[DataFile]:

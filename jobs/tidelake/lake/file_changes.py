@@ -52,8 +52,8 @@ class FileChange:
         return Operation.DELETE if DataFileContent.POSITION_DELETES in contents else Operation.APPEND
 
 
-def add_snapshot(change: Transaction, branch: str, files: FileChange) -> None:
-    """Add a snapshot to a branch, in a transaction.
+def add_snapshot(change: Transaction, branch: str, files: FileChange) -> list[str]:
+    """Add a snapshot to a branch, in a transaction. Return the paths of the files that it removes.
 
     Position delete files that only concern removed data files are removed, too, so that `total-records` less `total-position-deletes`
     stays the number of rows.
@@ -73,6 +73,7 @@ def add_snapshot(change: Transaction, branch: str, files: FileChange) -> None:
     with _Snapshot(change, branch, files) as snapshot:
         for file in files.added:
             snapshot.append_data_file(file)
+    return sorted(f.file_path for f in snapshot._deleted_data_files)
 
 
 class _DeleteManifest(ManifestWriterV2):

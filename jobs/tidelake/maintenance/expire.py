@@ -9,18 +9,19 @@ year 1970 and the ids.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.config.lake_paths import CATALOG, cut_key, cuts, published_table, run_key
+from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_list_key, file_lists, published_table, run_key
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.catalog_errors import retried
 from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import ensure_published
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
@@ -74,6 +75,17 @@ def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
             for stage in ("order", "validate"):
                 lake.store.delete(run_key(feed, seq, stage))
             lake.store.delete(cut_key(feed, seq))
+
+
+def forget_lists(lake: Lake, kept: Iterable[int]) -> int:
+    """Remove the lists of files that no retained cut names. Return their number."""
+    feed, store = lake.feed.name, lake.store
+    with ThreadPoolExecutor(THREADS) as pool:
+        cuts = list(pool.map(lambda seq: read_cut(store, feed, seq), sorted(kept)))
+        needed = {file_list_key(feed, uuid, f.sha256) for cut in cuts for uuid, f in cut.files.items()}
+        gone = [o.key for o in store.objects(file_lists(feed)) if o.key not in needed]
+        list(pool.map(store.delete, gone))
+    return len(gone)
 
 
 def drop_gone(lake: Lake, plan: MaintenancePlan, newest: Cut) -> list[str]:

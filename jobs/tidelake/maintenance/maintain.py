@@ -21,10 +21,11 @@ from tidelake.lake.namespaces import refuse_foreign_namespaces
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import old_files, raise_retained_after
 from tidelake.maintenance.changelog_archive import archive, refuse_own_warehouse
-from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, let_go
+from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, forget_lists, let_go
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, plan_maintenance
 from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftovers
 from tidelake.maintenance.rewrite import stage_rewrite
+from tidelake.publish.certify import certify
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
 
@@ -97,6 +98,7 @@ def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
             check(lake.store, lake.feed.name, fence)
             if plan.changelog_retained_after > changelog_retained_after(lake.catalog, lake.feed.name):
                 raise_retained_after(lake.catalog, lake.feed.name, plan.changelog_retained_after)
+            certify(lake, intent, "rewrite")
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent).seq
             done.rewritten = sorted(a.identifier for a in intent.advances)
@@ -125,6 +127,7 @@ def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
+        forget_lists(lake, plan.cuts)
         for seq in write_lost(lake.store, plan.feed, plan.cuts):
             log.info(f"wrote the document of cut {seq} again, which was missing")
 

@@ -37,6 +37,9 @@ def hand_over(plan: PlannedWindow, tables: StagedTables, late: dict[str, LateCou
         late_events=seen.late,
         late=late,
         waiting_events=seen.waiting,
+        earlier_generations={h: r.generation for h, r in done.records.items() if h not in done.hours},
+        undated_events=seen.undated,
+        quarantined=aside.tables,
         messages=done.messages,
         message_bytes=done.message_bytes,
         kinds=_sums(done.records[h].counts for h in done.hours),
@@ -81,6 +84,8 @@ def _next_cut(plan: PlannedWindow, changelogs: dict[str, Advance], lacks: Sequen
         snapshots=dict(cut.snapshots) if cut else {},
         changelogs=known,
         past=dict(plan.base.newest.past) if plan.base.newest else {},
+        files=dict(cut.files) if cut else {},
+        metadata=dict(cut.metadata) if cut else {},
         ledger=[*carried, *plan.ledger],
     )
 

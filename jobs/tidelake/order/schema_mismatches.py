@@ -76,12 +76,14 @@ class Aside(NamedTuple):
         rows: Number of mismatches by code.
         accepted: What the cut records about mismatches whose loss is accepted.
         places: Which rows they are.
+        tables: Number of mismatches by table.
     """
 
     seen: WindowRows
     rows: dict[str, int]
     accepted: list[str]
     places: list[RowsAside]
+    tables: dict[str, int] = {}  # noqa: RUF012 - a NamedTuple's default
 
 
 _GROUPS = TypeAdapter(list[MismatchGroup])
@@ -111,11 +113,12 @@ def put_aside(
     undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
     if undecided and feed.policy.on_reject == "block":
         raise _refused(feed, undecided, found)
-    rows = Counter[str]()
+    rows, tables = Counter[str](), Counter[str]()
     for g in groups:
         rows[g.code] += g.rows
+        tables[g.table] += g.rows
     said = [f"{r.at} ({plural(r.rows, 'row')})" for r in accepted]
-    return Aside(seen.without(rows.total()), dict(rows), said, [_place(m) for m in found])
+    return Aside(seen.without(rows.total()), dict(rows), said, [_place(m) for m in found], dict(tables))
 
 
 def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequence[str] | None = None) -> list[Rejected]:

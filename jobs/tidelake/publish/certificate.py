@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tidelake.compact.fold_target import Folded
+from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut, Staged, TableCounts
 from tidelake.validate.quality.verdict import Verdict
 
@@ -43,6 +45,7 @@ def proof_of(
         "run": cut.run,
         "version": cut.version,
         "generations": cut.generations,
+        "earlier_generations": staged.earlier_generations,
         "resolved_ts_by_partition": cut.watermarks,
         "offsets": cut.prefixes,
         "messages": staged.messages,
@@ -53,11 +56,41 @@ def proof_of(
         "late_events": staged.late_events,
         "late": {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()},
         "waiting_events": staged.waiting_events,
+        "counts": _counts(staged, tables),
         "rows": rows,
         "ddl": [{"commit_ts": e.commit_ts, "query": e.query, "effect": e.effect, "why": e.why} for e in cut.ledger],
         "expectations": verdict.summary(),
         "seconds": seconds,
     }
+
+
+def _counts(staged: Staged, tables: Mapping[str, Incarnation]) -> dict[str, Any]:
+    """Where the row events of the window and the late ones went, by table.
+
+    The window's numbers are those of the first look at the events; a table's are those of the workers that wrote its changelog.
+    """
+    empty = {"in": 0, "out": 0, "duplicate": 0, "late": 0, "quarantined": 0, "changes": 0}
+    found: dict[str, dict[str, int]] = {}
+
+    def add(table: str, **numbers: int) -> None:
+        of_table = found.setdefault(table, dict(empty))
+        for kind, n in numbers.items():
+            of_table[kind] += n
+            of_table["in"] += n
+
+    for i, c in staged.counts.items():
+        add(tables[i].name, out=c.events - c.duplicates, duplicate=c.duplicates)
+        found[tables[i].name]["changes"] += c.changes
+    for name, late in staged.late.items():
+        add(name, late=late.replays + late.conflicts + late.late)
+    for name, n in staged.quarantined.items():
+        add(name, quarantined=n)
+    window = {
+        "in": staged.window_events + staged.undated_events + sum(staged.quarantined.values()),
+        "late": staged.late_events,
+        "undated": staged.undated_events,
+    }
+    return {"window": window, "tables": dict(sorted(found.items()))}
 
 
 def _of_fold(f: Folded) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from tidelake.lake.cuts import places as where
 from tidelake.lake.names import retired
 from tidelake.lake.namespaces import clear_way, refuse_taken
 from tidelake.lake.opened import Lake
+from tidelake.publish.certify import certify
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare, plan_moves
 from tidelake.tso import last_of, parse_moment, show
@@ -111,6 +112,7 @@ def rollback(lake: Lake, to: str, *, dry_run: bool = False) -> RolledBack:
             return plan
         intent = _intent(lake, plan, places, fence)
         clear_way(lake.catalog, intent, places.now)
+        certify(lake, intent, "rollback")
         declare(lake.store, intent)
         carry_out(lake.catalog, lake.store, intent)
     return plan

@@ -16,6 +16,7 @@ from tidelake.order.incomplete import refuse
 from tidelake.order.offset_rules import findings
 from tidelake.publish.before_images import reconciled
 from tidelake.publish.certificate import proof_of
+from tidelake.publish.certify import certify
 from tidelake.publish.intent import intent_of
 from tidelake.publish.replace import redone, replace
 from tidelake.publish.steps import carry_out, declare
@@ -68,5 +69,6 @@ def publish_window(
     if replaces is not None:
         intent.certificate["redo"] = redone(lake.spark, catalog, replaces, intent)
     refuse(feed, intent.cut)  # the policy may have changed since order staged it
+    certify(lake, intent, "hour" if replaces is None else "redo")
     declare(lake.store, intent)
     return Published(cut=carry_out(catalog, lake.store, intent), certificate=intent.certificate)

@@ -10,8 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tidelake.config.lake_paths import MAIN, certificate_key, intent_key
+from tidelake.config.lake_paths import MAIN, certificate_key, intent_key, signature_key
 from tidelake.errors import StorageError
+from tidelake.io.signing import signing_key
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Intent, Move, Return, TableCut
@@ -35,7 +36,7 @@ def declare(store: Store, intent: Intent) -> None:
 
 
 def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
-    """Carry out all steps after the intent: main of every table, names, the published record, the certificate last.
+    """Carry out all steps after the intent: main of every table, names, the published record, the signature, the certificate last.
 
     Raises:
         StorageError: TABLE_MOVED, NOT_FOUND; ABANDONED: the publication was abandoned meanwhile.
@@ -44,7 +45,10 @@ def carry_out(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     done = find_outcome(store, feed, seq) is not None or store.head(certificate_key(feed, seq)) is not None
     cut = read_cut(store, feed, seq) if done else _final(catalog, store, intent)
     record(catalog, store, cut)
-    store.put_if_absent(certificate_key(feed, seq), certificate(intent, cut))
+    content, key = certificate(intent, cut), signing_key()
+    if key is not None:
+        store.put_if_absent(signature_key(feed, seq), key.signed(content))
+    store.put_if_absent(certificate_key(feed, seq), content)
     return cut
 
 
@@ -56,17 +60,18 @@ def refuse_abandoned(store: Store, intent: Intent) -> None:
 
 def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     places = {m.uuid: m for m in intent.moves}
+    cut = intent.cut.model_copy(deep=True)
     finals: dict[str, int] = {}
     for r in intent.returns:
-        _return(catalog, r, places.get(r.uuid), intent.cut.seq)
+        cut.metadata[r.uuid] = _return(catalog, r, places.get(r.uuid), intent.cut.seq)
         log.info(f"set back {r.identifier}")
 
-    def advance(a: Advance) -> int:
+    def advance(a: Advance) -> tuple[int, str]:
         return _advance(catalog, a, places.get(a.uuid), intent.cut.seq)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        for a, at in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
-            finals[a.uuid] = at
+        for a, (at, metadata) in zip(intent.advances, pool.map(advance, intent.advances), strict=True):
+            finals[a.uuid], cut.metadata[a.uuid] = at, metadata
             log.info(f"published {a.identifier}")
     if intent.moves:
         refuse_abandoned(store, intent)  # renames are not conditional, unlike moves of main
@@ -74,7 +79,7 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
         _park(catalog, m)
     for m in intent.moves:
         _settle(catalog, m)
-    cut = intent.cut.model_copy(deep=True)
+    cut.metadata = {u: location for u, location in cut.metadata.items() if u in cut.files}
     cut.published_at_ms = int(time.time() * 1000)
     for tables in (cut.snapshots, cut.changelogs):
         for i, t in tables.items():
@@ -82,34 +87,36 @@ def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     return cut
 
 
-def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> int:
-    """Move main to the staged snapshot, then the columns to their final names; return the final snapshot id.
+def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> tuple[int, str]:
+    """Move main to the staged snapshot, then the columns to their final names; return the final snapshot id and the metadata's location.
 
     An empty commit stamps the result, so that the cut's snapshot has its own schema.
     """
     table = _find(catalog, a.uuid, places_of(a.identifier, move))
     stamp = str(seq)
     if table.summary(table.main).get("tidelake.cut") == stamp:
-        return table.main
+        return table.main, table.metadata
+    metadata = table.metadata
     if table.main == a.base and a.base != a.to:
-        catalog.advance(table, a.base, a.to, a.branch)
+        metadata = catalog.advance(table, a.base, a.to, a.branch)
     elif table.main != a.to:
         raise _moved(table, a.base, seq)
     if a.reshape is None:
-        return a.to
+        return a.to, metadata
     finish(catalog, table.identifier, a.reshape)
     empty = catalog.load(table.identifier).table.schema().as_arrow().empty_table()
-    return catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+    stamped = catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
+    return stamped, catalog.load(table.identifier).metadata
 
 
-def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> None:
-    """Move main and the columns back in one commit."""
+def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> str:
+    """Move main and the columns back in one commit; return the metadata's location."""
     table = _find(catalog, r.uuid, places_of(r.identifier, move))
     if table.stands_at(r.to):
-        return
+        return table.metadata
     if table.main not in (r.base, r.to):
         raise _moved(table, r.base, seq)
-    catalog.restore(table, table.main, r.to)
+    return catalog.restore(table, table.main, r.to)
 
 
 def _moved(table: LakeTable, base: int, seq: int) -> StorageError:

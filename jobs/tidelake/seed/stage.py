@@ -35,6 +35,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept
 from tidelake.order.incomplete import Lack, reasons, refuse
 from tidelake.publish.certificate import proof_of
+from tidelake.publish.certify import certify
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
@@ -141,6 +142,7 @@ def seed(
         seconds = {"seed": round(time.time() - started, 3)}
         intent.certificate = proof_of(staged, verdict, folded, None, intent.cut, seconds) | {"seed": _source(run, filled)}
         clear_way(lake.catalog, intent, ())
+        certify(lake, intent, "seed")
         declare(lake.store, intent)
         cut = carry_out(lake.catalog, lake.store, intent)
     rows = {f.incarnation.name: f.folded.table.rows for f in filled}

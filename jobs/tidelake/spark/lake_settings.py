@@ -87,6 +87,11 @@ def lake_settings(feed: Feed) -> LakeSettings:
     )
 
 
+def file_settings(uri: str) -> dict[str, str]:
+    """Return the settings of pyiceberg's file system for a lake at this URI."""
+    return _iceberg_s3(s3_settings()) if uri.startswith("s3://") else {}
+
+
 def check_catalog(feed: Feed) -> None:
     """Raise ConfigError for a catalog URI in an unknown form. The feed's variables may be unset. Connects to nothing."""
     uri = feed.lake.catalog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -58,6 +59,12 @@ def kept_if_whole(store: Store) -> Iterator[list[str]]:
         for key in keys:
             store.delete(key)
         raise
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def footer(path: Path) -> bytes:

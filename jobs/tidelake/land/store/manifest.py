@@ -6,15 +6,13 @@ the models are the descriptions in schemas/manifest.schema.json.
 
 from __future__ import annotations
 
-import json
 import re
 
 from pydantic import BaseModel, ConfigDict
-from pydantic.json_schema import GenerateJsonSchema
 
 from tidelake.config.finding_kinds import Severity
 from tidelake.config.lake_paths import manifest_key, manifests
-from tidelake.io.documents import read_document
+from tidelake.io.documents import read_document, schema_of
 from tidelake.io.storage import Store
 from tidelake.land.store.ranges import Ranges, union
 
@@ -135,15 +133,7 @@ class Manifest(_Record):
 
 def json_schema() -> bytes:
     """Return the JSON Schema of manifests: schemas/manifest.schema.json."""
-    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return json.dumps(dialect | Manifest.model_json_schema(schema_generator=_Plain), indent=1, ensure_ascii=False).encode() + b"\n"
-
-
-class _Plain(GenerateJsonSchema):
-    """JSON Schema without titles, which would only repeat the members' names."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:
-        return False
+    return schema_of(Manifest)
 
 
 def newest(store: Store, feed: str, hour: str) -> Manifest | None:

@@ -19,7 +19,7 @@ from tidelake.order.arrow.invalid_examples import Examples, merge
 from tidelake.order.arrow.row_streams import SpilledRows
 from tidelake.order.arrow.rows_reader import OrderJob, WorkerFindings
 from tidelake.order.arrow.table_models import ArrowTable
-from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
+from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole, sha256_of
 from tidelake.spark.worker_secrets import Handed
 from tidelake.spark.workers import worker
 
@@ -31,6 +31,7 @@ STAGED = pa.schema(
         ("day", pa.int32()),
         ("path", pa.string()),
         ("size", pa.int64()),
+        ("sha256", pa.string()),
         ("footer", pa.binary()),
         ("outcome", pa.string()),
     ]
@@ -133,7 +134,8 @@ class _Files:
         self.keys.append(f"data/bucket={bucket}/day={day}/{uuid4()}.parquet")
         self.store.upload(self.keys[-1], self.path)
         size = self.path.stat().st_size
-        yield _row(table=number, bucket=bucket, day=day, path=self.keys[-1], size=size, footer=footer(self.path))
+        digest = sha256_of(self.path)
+        yield _row(table=number, bucket=bucket, day=day, path=self.keys[-1], size=size, sha256=digest, footer=footer(self.path))
 
 
 def _row(**cells: object) -> pa.RecordBatch:

@@ -103,9 +103,13 @@ def _finished(
     o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: TableOutcome
 ) -> StagedTable:
     """Commit a table's files."""
+    change = None
     if files:
-        target = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
+        staged = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
+        target, change = staged.table, staged.change
     advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
+    if advance is not None:
+        advance = advance.model_copy(update={"files": change})
     counts = counts_of(table, outcome.seen, outcome.counted)
     names = {p.column.id: p.column.name for p in table.projections}
     wanted = list(counts.invalid_values)[:MOST_COLUMNS]
@@ -180,6 +184,6 @@ def _run(workers: Workers, job: OrderJob) -> tuple[dict[int, list[WrittenFile]],
             continue
         bucket = None if r["bucket"] == NO_BUCKET else r["bucket"]
         partition = (r["day"],) if job.tables[r["table"]].bucket is None else (bucket, r["day"])
-        file = WrittenFile(path=r["path"], partition=partition, size=r["size"], footer=bytes(r["footer"]))
+        file = WrittenFile(path=r["path"], partition=partition, size=r["size"], sha256=r["sha256"], footer=bytes(r["footer"]))
         files.setdefault(r["table"], []).append(file)
     return files, outcomes

@@ -1,0 +1,55 @@
+"""Checks that the windows of the cuts adjoin, and that cuts of the same window have the same rows."""
+
+from __future__ import annotations
+
+from tidelake.audit.findings import Findings
+from tidelake.audit.proofs import Chain, Proof
+
+
+def check_windows(chain: Chain, findings: Findings) -> None:
+    """Compare the window of every cut with that of the cut that it continues."""
+    for proof in chain.readable:
+        parent = chain.parent(proof)
+        continues = chain.continued(proof)
+        if parent is None and continues:
+            if continues < chain.start:
+                findings.skip(f"window of cut {proof.seq}", f"it continues cut {continues}, which is before the first audited one")
+            continue
+        findings.checked["windows"] += 1
+        wrong = _wrong(proof, parent)
+        findings.expect(wrong is None, proof.seq, proof.key, wrong or "")
+        if parent is not None and proof.says.kind in ("rollback", "rewrite"):
+            _check_same(proof, parent, findings)
+
+
+def _check_same(proof: Proof, parent: Proof, findings: Findings) -> None:
+    """A rollback has the files of the cut that it restores, a rewrite the rows of the cut before it."""
+    earlier = {s.annotations.uuid: s for s in parent.subjects}
+    let_go = (proof.says.model_extra or {}).get("let_go", {}).get("tables", {})
+    for s in proof.subjects:
+        was = earlier.get(s.annotations.uuid)
+        if was is None or (proof.says.kind == "rewrite" and s.name in let_go):
+            continue
+        if proof.says.kind == "rollback":
+            findings.expect(s.digest == was.digest, proof.seq, proof.key, f"{s.name}: it has other files than at cut {parent.seq}")
+        else:
+            rows, before = s.annotations.rows, was.annotations.rows
+            findings.expect(rows == before, proof.seq, proof.key, f"{s.name}: {rows:,} rows, {before:,} at cut {parent.seq}")
+
+
+def _wrong(proof: Proof, parent: Proof | None) -> str | None:
+    """What is wrong with a window; None if nothing is. parent: the certificate of the cut that it continues."""
+    said = proof.says
+    window = f"its window is after {said.applied_ts} up to {said.resolved_ts}"
+    if said.kind in ("rollback", "rewrite"):
+        if parent is None:
+            return f"it is a {said.kind} of nothing"
+        again = parent.certificate is None or (parent.says.applied_ts, parent.says.resolved_ts) == (said.applied_ts, said.resolved_ts)
+        return None if again and parent.resolved_ts == said.resolved_ts else f"{window}, but not that of cut {parent.seq}"
+    end = parent.resolved_ts if parent else 0
+    if said.kind == "seed" and parent is not None:
+        return "it is a seed, but not the first cut"
+    if end is not None and said.applied_ts != end:
+        where = f"cut {parent.seq}, which it continues, ends at {end}" if parent else "it continues nothing"
+        return f"{window}, but {where}"
+    return None if said.resolved_ts > said.applied_ts else f"{window}: it is empty"
