@@ -13,7 +13,7 @@ from tidelake.audit.audit import audit
 from tidelake.audit.decoded import check_decoded
 from tidelake.audit.findings import Findings
 from tidelake.audit.inputs import Manifests, check_inputs
-from tidelake.audit.proofs import Chain, Proof, read_chain
+from tidelake.audit.proofs import Chain, StoredCertificate, read_chain
 from tidelake.audit.sampled_rows import check_sample
 from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.generate import generate
@@ -83,7 +83,7 @@ def test_another_number_of_events_is_found(feed: Feed, chain: Chain, manifests: 
 
 
 def test_messages_that_do_not_make_the_changes_are_found(feed: Feed, store: Store, chain: Chain, manifests: Manifests) -> None:
-    retained: list[Proof] = chain.readable
+    retained: list[StoredCertificate] = chain.readable
     sample = check_sample(store, chain, retained, {}, Findings())
     cut = next(seq for seq, places in sorted(sample.items()) if places)
     topic, partition, *_ = next(iter(sample[cut]))

@@ -64,8 +64,8 @@ def test_json_has_every_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("TIDELAKE_CATALOG")
     done = call("doctor", "--schemas", tmp_path / "schemas", "--feed", "shop", "--json")
     said = json.loads(done.out)
-    assert (done.code, said["problems"], len(said["findings"])) == (1, 1, 7)
-    assert said["findings"][-1] == {
+    assert (done.code, said["problems"], len(said["checks"])) == (1, 1, 7)
+    assert said["checks"][-1] == {
         "subject": "shop: variables",
         "found": "TIDELAKE_CATALOG not set",
         "state": "problem",

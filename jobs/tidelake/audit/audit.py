@@ -12,7 +12,7 @@ from tidelake.audit.counts import check_counts
 from tidelake.audit.cuts import check_cuts
 from tidelake.audit.findings import Findings, OnRead, Unchecked, Wrong
 from tidelake.audit.inputs import Manifests, check_inputs
-from tidelake.audit.proofs import Chain, Proof, read_chain
+from tidelake.audit.proofs import Chain, StoredCertificate, read_chain
 from tidelake.audit.signatures import check_signatures
 from tidelake.audit.tables import check_tables
 from tidelake.audit.windows import check_windows
@@ -92,7 +92,7 @@ def _deep(
     store: Store,
     feed: Feed,
     chain: Chain,
-    retained: Sequence[Proof],
+    retained: Sequence[StoredCertificate],
     manifests: Manifests,
     settings: Mapping[str, str],
     findings: Findings,

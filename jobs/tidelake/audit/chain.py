@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from tidelake.audit.findings import Findings
-from tidelake.audit.proofs import Chain, Proof
+from tidelake.audit.proofs import Chain, StoredCertificate
 from tidelake.config.lake_paths import certificate_key, cuts, intents, seq_of
 from tidelake.io.documents import find_document
 from tidelake.io.storage import Store
@@ -31,7 +31,7 @@ def check_chain(store: Store, feed: str, chain: Chain, findings: Findings) -> No
     _check_end(store, feed, proofs[-1], findings)
 
 
-def _check_first(feed: str, first: Proof, findings: Findings) -> None:
+def _check_first(feed: str, first: StoredCertificate, findings: Findings) -> None:
     if first.certificate is None:
         return
     previous = first.says.previous
@@ -40,7 +40,7 @@ def _check_first(feed: str, first: Proof, findings: Findings) -> None:
         findings.expect(False, previous.cut, key, f"it is missing: the certificate of cut {first.seq} names it as the one before")
 
 
-def _check_link(feed: str, before: Proof, proof: Proof, findings: Findings) -> None:
+def _check_link(feed: str, before: StoredCertificate, proof: StoredCertificate, findings: Findings) -> None:
     if proof.certificate is None:
         findings.expect(not proof.old or before.old, proof.seq, proof.key, "it has no chain, but the certificate before it has one")
         return
@@ -64,7 +64,7 @@ def _check_link(feed: str, before: Proof, proof: Proof, findings: Findings) -> N
     findings.expect(before.sha256 == previous.sha256, before.seq, before.key, wanted)
 
 
-def _check_end(store: Store, feed: str, newest: Proof, findings: Findings) -> None:
+def _check_end(store: Store, feed: str, newest: StoredCertificate, findings: Findings) -> None:
     """No certificate names the newest one. It is compared with the intent and the cut that it was made from."""
     for prefix in (cuts(feed), intents(feed)):
         for seq in sorted(s for o in store.objects(prefix) if (s := seq_of(o.key)) > newest.seq):

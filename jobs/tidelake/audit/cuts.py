@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.audit.findings import Findings
-from tidelake.audit.proofs import READERS, Chain, Proof
+from tidelake.audit.proofs import READERS, Chain, StoredCertificate
 from tidelake.config.lake_paths import cut_key, cuts, seq_of
 from tidelake.errors import StorageError
 from tidelake.io.storage import Store
@@ -15,7 +15,7 @@ from tidelake.lake.cut_documents import find_outcome
 _SAME = ("feed", "hour", "applied_ts", "resolved_ts", "run", "version", "published_at_ms", "incomplete", "parent_seq")
 
 
-def check_cuts(store: Store, feed: str, chain: Chain, findings: Findings) -> list[Proof]:
+def check_cuts(store: Store, feed: str, chain: Chain, findings: Findings) -> list[StoredCertificate]:
     """Compare the documents of cuts with their certificates.
 
     Returns:
@@ -39,7 +39,7 @@ def check_cuts(store: Store, feed: str, chain: Chain, findings: Findings) -> lis
     return [p for p in retained if p.certificate is not None]
 
 
-def _read(store: Store, feed: str, proof: Proof) -> Cut | str:
+def _read(store: Store, feed: str, proof: StoredCertificate) -> Cut | str:
     """A cut's document, or what is wrong with it."""
     try:
         found = find_outcome(store, feed, proof.seq)
@@ -50,7 +50,7 @@ def _read(store: Store, feed: str, proof: Proof) -> Cut | str:
     return found if found is not None else "it is missing"
 
 
-def _compare(proof: Proof, cut: Cut, findings: Findings) -> None:
+def _compare(proof: StoredCertificate, cut: Cut, findings: Findings) -> None:
     said, key = proof.says, cut_key(proof.says.feed, proof.seq)
     for name in _SAME:
         mine, theirs = getattr(cut, name), getattr(said, name)

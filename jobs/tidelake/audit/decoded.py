@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from tidelake.audit.findings import Findings, OnRead
 from tidelake.audit.inputs import Manifests
-from tidelake.audit.proofs import Chain, Proof
+from tidelake.audit.proofs import Chain, StoredCertificate
 from tidelake.audit.sampled_rows import Place
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import manifest_key
@@ -67,11 +67,11 @@ def check_decoded(
         _compare(feed, proof, counts, wanted, findings)
 
 
-def _of(proof: Proof, manifests: Manifests) -> list[Manifest]:
+def _of(proof: StoredCertificate, manifests: Manifests) -> list[Manifest]:
     return [manifests[m.key] for m in proof.says.inputs.manifests if m.key in manifests]
 
 
-def _compare(feed: Feed, proof: Proof, counts: Counter[str], missing: set[Place], findings: Findings) -> None:
+def _compare(feed: Feed, proof: StoredCertificate, counts: Counter[str], missing: set[Place], findings: Findings) -> None:
     """Compare numbers of events, and places that were not found, with what the certificate and the changelogs say."""
     said = proof.says.events
     different = [f"{counts[k]:,} of kind {k}, expected {said.get(k, 0):,}" for k in _KINDS if counts[k] != said.get(k, 0)]

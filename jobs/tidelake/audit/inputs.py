@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from tidelake.archives import layout_of
 from tidelake.audit.findings import Findings, OnRead
-from tidelake.audit.objects import Named, check_objects
-from tidelake.audit.proofs import READERS, Chain, Offsets, Proof
+from tidelake.audit.objects import NamedObject, check_objects
+from tidelake.audit.proofs import READERS, Chain, Offsets, StoredCertificate
 from tidelake.config.feed import Feed
 from tidelake.io.storage import Store
 from tidelake.lake.proof.model import ManifestDigest
@@ -28,11 +28,11 @@ def check_inputs(store: Store, feed: Feed, chain: Chain, findings: Findings, pro
         The manifests by key.
     """
     manifests = _manifests(store, chain, findings)
-    objects: dict[str, Named] = {}
+    objects: dict[str, NamedObject] = {}
     for proof in chain.readable:
         for m in proof.says.inputs.manifests:
             for o in manifests[m.key].objects if m.key in manifests else ():
-                objects.setdefault(o.key, Named(key=o.key, sha256=o.sha256, size=o.size, cut=proof.seq))
+                objects.setdefault(o.key, NamedObject(key=o.key, sha256=o.sha256, size=o.size, cut=proof.seq))
     check_objects("landed objects", store, objects.values(), findings, progress)
     layout = feed.source.layout
     _check_offsets(chain, manifests, layout_of(layout).file_bits if layout else 0, findings)
@@ -91,7 +91,7 @@ def _check_offsets(chain: Chain, manifests: Manifests, file_bits: int, findings:
             _check_partitions(proof, parent.offsets if parent else {}, mine, file_bits, findings)
 
 
-def _check_partitions(proof: Proof, known: Offsets, manifests: Sequence[Manifest], file_bits: int, findings: Findings) -> None:
+def _check_partitions(proof: StoredCertificate, known: Offsets, manifests: Sequence[Manifest], file_bits: int, findings: Findings) -> None:
     """Compare the offsets of a cut with those of the cut that it continues and with manifests."""
     landed = coverage(manifests, known, file_bits).prefixes
     for topic, partitions in proof.says.offsets.items():

@@ -16,7 +16,7 @@ _READERS = 8  # objects read concurrently
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedObject:
     """An object that a certificate names. key: below the lake, or a URI; cut: the first audited one that names it; size: bytes."""
 
     key: str
@@ -25,7 +25,7 @@ class Named:
     cut: int
 
 
-def check_objects(what: str, store: Store, named: Iterable[Named], findings: Findings, progress: OnRead | None) -> None:
+def check_objects(what: str, store: Store, named: Iterable[NamedObject], findings: Findings, progress: OnRead | None) -> None:
     """Read objects and compare their bytes with their sums.
 
     Args:
@@ -47,7 +47,7 @@ def check_objects(what: str, store: Store, named: Iterable[Named], findings: Fin
     findings.checked[f"bytes of {what}"] += total
 
 
-def _wrong(lake: Store, named: Named) -> str | None:
+def _wrong(lake: Store, named: NamedObject) -> str | None:
     store, key = place(lake, named.key)
     digest, size = hashlib.sha256(), 0
     try:

@@ -23,7 +23,7 @@ _OFFSETS = TypeAdapter(dict[str, dict[int, tuple[int, int]]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class StoredCertificate:
     """A certificate as it is stored.
 
     Attributes:
@@ -71,26 +71,26 @@ class Chain:
         start: Number from which on certificates are audited.
     """
 
-    audited: dict[int, Proof]
-    before: Proof | None
+    audited: dict[int, StoredCertificate]
+    before: StoredCertificate | None
     start: int
 
     @property
-    def every(self) -> dict[int, Proof]:
+    def every(self) -> dict[int, StoredCertificate]:
         """The audited ones and the one before."""
         return ({self.before.seq: self.before} if self.before else {}) | self.audited
 
     @property
-    def readable(self) -> list[Proof]:
+    def readable(self) -> list[StoredCertificate]:
         """The audited ones of the present form that can be read."""
         return [p for p in self.audited.values() if p.certificate is not None]
 
-    def continued(self, proof: Proof) -> int:
+    def continued(self, proof: StoredCertificate) -> int:
         """Return the number of the cut that a certificate's continues, 0 for nothing."""
         said = proof.says
         return said.parent_seq if said.parent_seq is not None else said.previous.cut if said.previous else 0
 
-    def parent(self, proof: Proof) -> Proof | None:
+    def parent(self, proof: StoredCertificate) -> StoredCertificate | None:
         """Return the certificate of the cut that a certificate's continues; None for nothing, and if it is not read."""
         return self.audited.get(seq := self.continued(proof)) or (self.before if self.before and self.before.seq == seq else None)
 
@@ -113,22 +113,24 @@ def read_chain(store: Store, feed: str, start: int, findings: Findings) -> Chain
     return Chain(audited=found, before=before, start=start)
 
 
-def _read(store: Store, feed: str, seqs: Iterable[int], findings: Findings) -> dict[int, Proof]:
+def _read(store: Store, feed: str, seqs: Iterable[int], findings: Findings) -> dict[int, StoredCertificate]:
     with ThreadPoolExecutor(READERS) as pool:
         contents = pool.map(lambda seq: (seq, store.read(certificate_key(feed, seq))), seqs)
         return {seq: _proof(seq, certificate_key(feed, seq), content, findings) for seq, content in contents}
 
 
-def _proof(seq: int, key: str, content: bytes, findings: Findings) -> Proof:
+def _proof(seq: int, key: str, content: bytes, findings: Findings) -> StoredCertificate:
     try:
         certificate = Certificate.model_validate_json(content)
     except ValidationError as e:
         return _other(seq, key, content, e, findings)
     said = certificate.predicate
-    return Proof(seq=seq, key=key, content=content, certificate=certificate, old=False, resolved_ts=said.resolved_ts, offsets=said.offsets)
+    return StoredCertificate(
+        seq=seq, key=key, content=content, certificate=certificate, old=False, resolved_ts=said.resolved_ts, offsets=said.offsets
+    )
 
 
-def _other(seq: int, key: str, content: bytes, wrong: ValidationError, findings: Findings) -> Proof:
+def _other(seq: int, key: str, content: bytes, wrong: ValidationError, findings: Findings) -> StoredCertificate:
     """A certificate of the version before, or one that cannot be read."""
     resolved_ts, offsets, old = None, dict[str, dict[int, tuple[int, int]]](), False
     first = wrong.errors(include_url=False, include_input=False)[0]
@@ -141,4 +143,4 @@ def _other(seq: int, key: str, content: bytes, wrong: ValidationError, findings:
     except (ValueError, KeyError, TypeError) as e:
         old, what = False, f"cannot be read: {type(e).__name__}: {e}"
     findings.expect(old, seq, key, what)
-    return Proof(seq=seq, key=key, content=content, certificate=None, old=old, resolved_ts=resolved_ts, offsets=offsets)
+    return StoredCertificate(seq=seq, key=key, content=content, certificate=None, old=old, resolved_ts=resolved_ts, offsets=offsets)

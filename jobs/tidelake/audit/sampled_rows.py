@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from tidelake.audit.findings import Findings
 from tidelake.audit.objects import place
-from tidelake.audit.proofs import Chain, Proof
+from tidelake.audit.proofs import Chain, StoredCertificate
 from tidelake.audit.tables import find_table
 from tidelake.history.incarnations import Incarnation
 from tidelake.history.ordering import RowCells, RowChange, fold
@@ -63,7 +63,7 @@ class _Bucket:
 
 
 def check_sample(
-    store: Store, chain: Chain, retained: Sequence[Proof], settings: Mapping[str, str], findings: Findings
+    store: Store, chain: Chain, retained: Sequence[StoredCertificate], settings: Mapping[str, str], findings: Findings
 ) -> dict[int, set[Place]]:
     """Fold a sample of buckets and compare them with the snapshots.
 
@@ -86,7 +86,7 @@ def check_sample(
 
 
 def _candidates(
-    store: Store, chain: Chain, retained: Mapping[int, Proof], settings: Mapping[str, str], findings: Findings
+    store: Store, chain: Chain, retained: Mapping[int, StoredCertificate], settings: Mapping[str, str], findings: Findings
 ) -> Iterator[_Bucket]:
     tables: dict[str, TableFiles | None] = {}
     for proof in retained.values():
@@ -110,14 +110,14 @@ def _pair(
     store: Store,
     kind: str,
     incarnation: str,
-    proof: Proof,
-    before: Proof | None,
+    proof: StoredCertificate,
+    before: StoredCertificate | None,
     tables: dict[str, TableFiles | None],
     settings: Mapping[str, str],
 ) -> _Pair | None:
     """A table at both cuts; None if it has no list, is another one than before, or cannot be read."""
 
-    def of(p: Proof | None) -> Subject | None:
+    def of(p: StoredCertificate | None) -> Subject | None:
         found = (s for s in (p.subjects if p else ()) if (s.annotations.kind, s.annotations.incarnation) == (kind, incarnation))
         return next(found, None)
 

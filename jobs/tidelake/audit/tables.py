@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from tidelake.audit.findings import Findings, OnRead
-from tidelake.audit.objects import Named, check_objects, place
-from tidelake.audit.proofs import READERS, Proof
+from tidelake.audit.objects import NamedObject, check_objects, place
+from tidelake.audit.proofs import READERS, StoredCertificate
 from tidelake.config.lake_paths import file_list_key
 from tidelake.errors import DamageError
 from tidelake.io.storage import Store
@@ -34,7 +34,7 @@ class _Listed:
 
 
 def check_tables(
-    store: Store, feed: str, retained: Sequence[Proof], settings: Mapping[str, str], findings: Findings, progress: OnRead | None
+    store: Store, feed: str, retained: Sequence[StoredCertificate], settings: Mapping[str, str], findings: Findings, progress: OnRead | None
 ) -> None:
     """Compare the tables of the retained cuts with the lists of their files, and all these files with their sums.
 
@@ -50,19 +50,19 @@ def check_tables(
     findings.skip("tables", f"the certificates have no list of their files: {', '.join(uncovered)}", len(uncovered))
     listed = _lists(store, feed, retained, findings)
     _check_snapshots(store, listed, settings, findings)
-    named: dict[str, Named] = {}
+    named: dict[str, NamedObject] = {}
     unproven = dict[str, int]()
     for one in listed:
         for f in one.files or ():
             if f.sha256 is None:
                 unproven.setdefault(f.path, one.cut)
             else:
-                named.setdefault(f.path, Named(key=plain(f.path), sha256=f.sha256, size=f.size, cut=one.cut))
+                named.setdefault(f.path, NamedObject(key=plain(f.path), sha256=f.sha256, size=f.size, cut=one.cut))
     findings.skip("data files", "they are older than the first list of their table, which has no sum of them", len(unproven))
     check_objects("data files", store, named.values(), findings, progress)
 
 
-def _lists(store: Store, feed: str, retained: Sequence[Proof], findings: Findings) -> list[_Listed]:
+def _lists(store: Store, feed: str, retained: Sequence[StoredCertificate], findings: Findings) -> list[_Listed]:
     """Read the lists of all tables. A table that did not change between cuts is there once, with the first of them."""
     first: dict[tuple[str, int], tuple[int, Subject]] = {}
     for proof in retained:

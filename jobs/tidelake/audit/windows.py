@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidelake.audit.findings import Findings
-from tidelake.audit.proofs import Chain, Proof
+from tidelake.audit.proofs import Chain, StoredCertificate
 
 
 def check_windows(chain: Chain, findings: Findings) -> None:
@@ -22,7 +22,7 @@ def check_windows(chain: Chain, findings: Findings) -> None:
             _check_same(proof, parent, findings)
 
 
-def _check_same(proof: Proof, parent: Proof, findings: Findings) -> None:
+def _check_same(proof: StoredCertificate, parent: StoredCertificate, findings: Findings) -> None:
     """A rollback has the files of the cut that it restores, a rewrite the rows of the cut before it."""
     earlier = {s.annotations.uuid: s for s in parent.subjects}
     let_go = (proof.says.model_extra or {}).get("let_go", {}).get("tables", {})
@@ -37,7 +37,7 @@ def _check_same(proof: Proof, parent: Proof, findings: Findings) -> None:
             findings.expect(rows == before, proof.seq, proof.key, f"{s.name}: {rows:,} rows, {before:,} at cut {parent.seq}")
 
 
-def _wrong(proof: Proof, parent: Proof | None) -> str | None:
+def _wrong(proof: StoredCertificate, parent: StoredCertificate | None) -> str | None:
     """What is wrong with a window; None if nothing is. parent: the certificate of the cut that it continues."""
     said = proof.says
     window = f"its window is after {said.applied_ts} up to {said.resolved_ts}"

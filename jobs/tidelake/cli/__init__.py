@@ -26,8 +26,7 @@ INTERRUPTED = 130  # 128 + SIGINT, the shells' convention
 MODULES = {  # this package's modules in the order of the help, with the commands that each registers
     "demo": ("demo",),
     "feeds": ("check", "status", "report"),
-    "doctor": ("doctor",),
-    "metrics": ("metrics",),
+    "health": ("doctor", "metrics"),
     "archive": ("archive",),
     "seed": ("seed",),
     "stages": ("land", "decode", "order", "validate", "compact", "run"),

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tidelake.config.feed import Feed, load_feed, unset_variables
-from tidelake.doctor.finding import Check, Finding, carried_out, problem
+from tidelake.doctor.diagnosis import Check, Diagnosis, carried_out, problem
 from tidelake.doctor.places import places
 from tidelake.errors import TidelakeError
 from tidelake.io.storage import open_store, probe_conditional_puts
@@ -17,13 +17,13 @@ from tidelake.io.storage import open_store, probe_conditional_puts
 MOST_SKEW_SECONDS = 60
 
 
-def feed_findings(schemas: Path, name: str, asked: set[str]) -> Iterator[Finding]:
-    """Yield the findings of a feed. asked: places that were asked; the feed's are added."""
+def feed_diagnoses(schemas: Path, name: str, asked: set[str]) -> Iterator[Diagnosis]:
+    """Yield the diagnoses of a feed. asked: places that were asked; the feed's are added."""
     try:
         unset = unset_variables(load_feed(schemas, name, expand=False), os.environ)
         if unset:
             remedy = "set what the feed.toml names"
-            yield Finding(subject=f"{name}: variables", state="problem", found=f"{', '.join(unset)} not set", remedy=remedy)
+            yield Diagnosis(subject=f"{name}: variables", state="problem", found=f"{', '.join(unset)} not set", remedy=remedy)
             return
         for place, check in _checks(load_feed(schemas, name)):
             if place not in asked:
@@ -40,11 +40,11 @@ def _checks(feed: Feed) -> Iterator[tuple[str, Check]]:
         yield place, partial(_writes, subject, feed.lake.uri) if place == lake else partial(_reads, subject, ask)
 
 
-def _reads(subject: str, ask: Callable[[], bool]) -> Finding:
-    return Finding(subject=subject, found="answers" if ask() else "answers; nothing of the feed is there yet")
+def _reads(subject: str, ask: Callable[[], bool]) -> Diagnosis:
+    return Diagnosis(subject=subject, found="answers" if ask() else "answers; nothing of the feed is there yet")
 
 
-def _writes(subject: str, uri: str) -> Finding:
+def _writes(subject: str, uri: str) -> Diagnosis:
     """Write a small object, conditionally, and remove it. Compare the clocks, because leases are judged by both.
 
     Raises StorageError (CONDITIONAL_PUTS).
@@ -53,5 +53,5 @@ def _writes(subject: str, uri: str) -> Finding:
     skew = abs(time.time() - written_ms / 1000)
     if skew > MOST_SKEW_SECONDS:
         found, remedy = f"its clock and this host's are {skew:,.0f} s apart", "synchronise this host's clock (NTP)"
-        return Finding(subject=subject, state="problem", found=found, remedy=remedy)
-    return Finding(subject=subject, found="can be written, keeps to conditional puts, has the same time")
+        return Diagnosis(subject=subject, state="problem", found=found, remedy=remedy)
+    return Diagnosis(subject=subject, found="can be written, keeps to conditional puts, has the same time")

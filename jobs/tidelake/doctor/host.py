@@ -14,7 +14,7 @@ import psutil
 from packaging.requirements import Requirement
 
 from tidelake import __version__
-from tidelake.doctor.finding import Check, Finding
+from tidelake.doctor.diagnosis import Check, Diagnosis
 from tidelake.spark.application import PACKAGES, cached_jars, ivy_folder, static_settings
 from tidelake.spark.java import java_version
 
@@ -34,17 +34,17 @@ def host_checks() -> Iterator[tuple[str, Check]]:
     yield "disk", _disk
 
 
-def _python() -> Finding:
-    return Finding(subject="python", found=f"{platform.python_version()}, tidelake {__version__}, {os.cpu_count()} cores")
+def _python() -> Diagnosis:
+    return Diagnosis(subject="python", found=f"{platform.python_version()}, tidelake {__version__}, {os.cpu_count()} cores")
 
 
-def _packages() -> Finding:
+def _packages() -> Diagnosis:
     wanted = [Requirement(text) for text in requires("tidelake") or ()]
     wrong = list(_unmet(r for r in wanted if r.marker is None or r.marker.evaluate({"extra": ""})))
     if wrong:
         remedy = "install the versions that Tidelake needs: `pip install -r requirements-runtime.lock`, or `pip install tidelake` again"
-        return Finding(subject="packages", state="problem", found="; ".join(wrong), remedy=remedy)
-    return Finding(subject="packages", found=f"{len(wanted)} requirements met")
+        return Diagnosis(subject="packages", state="problem", found="; ".join(wrong), remedy=remedy)
+    return Diagnosis(subject="packages", found=f"{len(wanted)} requirements met")
 
 
 def _unmet(wanted: Iterable[Requirement]) -> Iterator[str]:
@@ -58,20 +58,20 @@ def _unmet(wanted: Iterable[Requirement]) -> Iterator[str]:
             yield f"{r.name} {installed} is installed, not {r.specifier}"
 
 
-def _java() -> Finding:
+def _java() -> Diagnosis:
     """Raises ConfigError if there is none that Spark can use."""
-    return Finding(subject="java", found=java_version())
+    return Diagnosis(subject="java", found=java_version())
 
 
-def _jars() -> Finding:
+def _jars() -> Diagnosis:
     folder = ivy_folder()
     if cached_jars(folder):
-        return Finding(subject="spark jars", found=f"{len(PACKAGES)} in {folder}")
+        return Diagnosis(subject="spark jars", found=f"{len(PACKAGES)} in {folder}")
     remedy = "run `python -m tidelake.spark.jars` where Maven Central can be reached"
-    return Finding(subject="spark jars", state="warning", found=f"not all in {folder}: the first Spark downloads them", remedy=remedy)
+    return Diagnosis(subject="spark jars", state="warning", found=f"not all in {folder}: the first Spark downloads them", remedy=remedy)
 
 
-def _memory() -> Finding:
+def _memory() -> Diagnosis:
     settings, cores = static_settings(), os.cpu_count() or 1
     driver = _size(settings["spark.driver.memory"])
     needed = driver + cores * WORKER_BYTES
@@ -79,8 +79,8 @@ def _memory() -> Finding:
     found = f"{_shown(total)}; Spark's driver may take {_shown(driver)}, {cores} workers {_shown(WORKER_BYTES)} each"
     if needed > total:
         remedy = "lower TIDELAKE_DRIVER_MEMORY, use fewer cores (TIDELAKE_SPARK_MASTER=local[N]), or give the host more memory"
-        return Finding(subject="memory", state="warning", found=found, remedy=remedy)
-    return Finding(subject="memory", found=found)
+        return Diagnosis(subject="memory", state="warning", found=found, remedy=remedy)
+    return Diagnosis(subject="memory", found=found)
 
 
 def _limits() -> Iterator[int]:
@@ -100,14 +100,14 @@ def _size(text: str) -> int:
     return int(text[:-1]) * _UNITS[unit] if unit in _UNITS else int(text) * _UNITS["m"]
 
 
-def _disk() -> Finding:
+def _disk() -> Diagnosis:
     folder = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).partition(",")[0]
     free = shutil.disk_usage(folder).free
     found = f"{_shown(free)} free in {folder}, where Spark's workers keep rows"
     if free < DISK_BYTES:
         remedy = f"free space, or set SPARK_LOCAL_DIRS to a folder with more than {_shown(DISK_BYTES)}"
-        return Finding(subject="disk", state="warning", found=found, remedy=remedy)
-    return Finding(subject="disk", found=found)
+        return Diagnosis(subject="disk", state="warning", found=found, remedy=remedy)
+    return Diagnosis(subject="disk", found=found)
 
 
 def _shown(size: int) -> str:

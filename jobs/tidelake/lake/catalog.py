@@ -95,11 +95,6 @@ class LakeTable:
         refuse_foreign(self.identifier, self.properties.get(OWNER), feed)
 
     @property
-    def metadata(self) -> str:
-        """The location of the table's metadata."""
-        return self.table.metadata_location
-
-    @property
     def main(self) -> int:
         """The newest snapshot of the main branch."""
         return self.branch(MAIN)

@@ -23,7 +23,7 @@ class Sha256(_Member):
     sha256: str = Field(pattern=_HEX)
 
 
-class TableFacts(_Member):
+class TableProof(_Member):
     """A table at the cut.
 
     kind: snapshot or changelog; incarnation: the table's life, as in tables and changelogs; uuid: Iceberg's, which renames do not change;
@@ -48,7 +48,7 @@ class Subject(_Member):
 
     name: str
     digest: Sha256
-    annotations: TableFacts
+    annotations: TableProof
 
 
 class Previous(_Member):
@@ -109,7 +109,7 @@ class WindowCounts(_Member):
     undated: int
 
 
-class Counts(_Member):
+class EventCounts(_Member):
     """Where the row events went. tables: by table; the sums over the tables are the window's numbers."""
 
     window: WindowCounts
@@ -149,7 +149,7 @@ class Predicate(BaseModel):
     inputs: Inputs
     definitions: Definitions
     uncovered: tuple[str, ...]
-    counts: Counts | None = None
+    counts: EventCounts | None = None
     messages: int = 0
     events: dict[str, int] = {}
     rows: dict[str, dict[str, Any]]
