@@ -69,7 +69,7 @@ def newest_file(lake: Lake, seq: int, table: str) -> str:
 
 
 def metadata(lake: Lake, table: str) -> Document:
-    found: Document = json.loads(Path(lake.catalog.load(table).table.metadata_location.removeprefix("file://")).read_bytes())
+    found: Document = json.loads(Path(lake.catalog.load(table).metadata.removeprefix("file://")).read_bytes())
     return found
 
 
@@ -146,7 +146,7 @@ def test_a_manifest_of_iceberg_that_cannot_be_read_is_found(lake: Lake) -> None:
 
 
 def test_a_snapshot_that_is_given_other_files_is_found(lake: Lake) -> None:
-    where = Path(lake.catalog.load(K).table.metadata_location.removeprefix("file://"))
+    where = Path(lake.catalog.load(K).metadata.removeprefix("file://"))
     other = metadata(lake, K)["snapshots"]
     of_cut = {n: s["annotations"]["snapshot_id"] for n in (2, 3) for s in document(lake, n)["subject"] if s["name"] == K}
     lists = {s["snapshot-id"]: s["manifest-list"] for s in other}

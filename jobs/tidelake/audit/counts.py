@@ -6,7 +6,7 @@ from typing import Any
 
 from tidelake.audit.findings import Findings
 from tidelake.audit.proofs import Chain, StoredCertificate
-from tidelake.lake.proof.model import Counts, Predicate
+from tidelake.lake.proof.model import EventCounts, Predicate
 
 _OPERATIONS = ("duplicates", "inserts", "updates", "deletes", "upserts")
 
@@ -46,7 +46,7 @@ def _changes(n: dict[str, Any]) -> int:
     return int(plain + 2 * n.get("updates", 0) - n.get("updates_without_before_image", 0))
 
 
-def _check_window(proof: StoredCertificate, said: Predicate, counts: Counts, findings: Findings) -> None:
+def _check_window(proof: StoredCertificate, said: Predicate, counts: EventCounts, findings: Findings) -> None:
     """The sums over the tables are the numbers of the first look at the window."""
     late = sum(c.late for c in counts.tables.values())
     what = f"{counts.window.late:,} late events, but {late:,} by table"
@@ -59,7 +59,7 @@ def _check_window(proof: StoredCertificate, said: Predicate, counts: Counts, fin
     findings.expect(inside == counts.window.in_, proof.seq, proof.key, what)
 
 
-def _check_growth(chain: Chain, proof: StoredCertificate, counts: Counts, findings: Findings) -> None:
+def _check_growth(chain: Chain, proof: StoredCertificate, counts: EventCounts, findings: Findings) -> None:
     """The changelogs have grown by the changes."""
     said = proof.says
     before = chain.every.get(said.previous.cut) if said.previous else None

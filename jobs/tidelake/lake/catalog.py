@@ -95,6 +95,11 @@ class LakeTable:
         refuse_foreign(self.identifier, self.properties.get(OWNER), feed)
 
     @property
+    def metadata(self) -> str:
+        """The location of the table's metadata."""
+        return self.table.metadata_location
+
+    @property
     def main(self) -> int:
         """The newest snapshot of the main branch."""
         return self.branch(MAIN)
@@ -199,10 +204,7 @@ class LakeCatalog:
         if self.settings.sqlite is not None:
             self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
         properties = self.settings.iceberg
-        if properties["type"] == "sql":
-            shared = f"{SharedSqlCatalog.__module__}.{SharedSqlCatalog.__name__}"
-            properties = {k: v for k, v in properties.items() if k != "type"} | {"py-catalog-impl": shared}
-        return load_catalog(CATALOG, **properties)
+        return SharedSqlCatalog(CATALOG, **properties) if properties["type"] == "sql" else load_catalog(CATALOG, **properties)
 
     @property
     def is_new(self) -> bool:
@@ -346,13 +348,12 @@ class LakeCatalog:
         Raises StorageError (TABLE_MOVED) if main or the branch moved.
         """
         with named(table.identifier):
-            requirements, updates = (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch))
-            return self.catalog.commit_table(table.table, requirements, updates).metadata_location
+            there, moved = (_is_at(MAIN, base), _is_at(branch, to)), (_put_at(MAIN, to), _removed(branch))
+            return self.catalog.commit_table(table.table, there, moved).metadata_location
 
     def restore(self, table: LakeTable, base: int, to: int) -> str:
-        """Move main from `base` to any snapshot of the table and restore that snapshot's columns, in one commit.
+        """Move main from `base` to any snapshot of the table, with that snapshot's columns, in one commit. Return the metadata's location.
 
-        Return the location of the metadata.
         A column that was dropped after that snapshot returns with its values. Raises StorageError (TABLE_MOVED) if main moved.
         """
         columns = SetCurrentSchemaUpdate.model_validate({"schema-id": table._schema_at(to).schema_id})

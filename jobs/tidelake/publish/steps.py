@@ -106,7 +106,7 @@ def _advance(catalog: LakeCatalog, a: Advance, move: Move | None, seq: int) -> t
     finish(catalog, table.identifier, a.reshape)
     empty = catalog.load(table.identifier).table.schema().as_arrow().empty_table()
     stamped = catalog.append(table.identifier, empty, {"tidelake.cut": stamp})
-    return stamped, catalog.load(table.identifier).table.metadata_location
+    return stamped, catalog.load(table.identifier).metadata
 
 
 def _return(catalog: LakeCatalog, r: Return, move: Move | None, seq: int) -> str:
