@@ -1,4 +1,4 @@
-"""A lake that version 0.1.0 wrote (tests/data/lakes): read, compared with the truth, and run on by this version."""
+"""A lake that version 0.1.0 wrote (tests/data/lakes): read, compared with the truth, run on and audited by this version."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.checkout import CHECKOUT
+from tidelake.audit.audit import audit
 from tidelake.config.feed import load_feed
 from tidelake.demo.play import demo_lake
 from tidelake.demo.verify import differences
@@ -90,3 +91,7 @@ def test_a_lake_of_the_version_before_is_read_and_run_on(old: Upgraded) -> None:
     assert [old.run(hour) for hour in (TWELVE, THIRTEEN)] == [3, 4]
     assert old.differs(THIRTEEN) == old.none(THIRTEEN)
     assert old.differs(TEN) == old.none(TEN), "cuts of both versions stand side by side"
+    audited = audit(old.lake.feed, deep=True)
+    assert (audited.first, audited.last, audited.wrong) == (1, 4, [])
+    assert audited.checked["certificates"] == 4
+    assert [u.many for u in audited.unchecked if "an earlier version of Tidelake wrote them, without a chain" in u.why] == [2]
