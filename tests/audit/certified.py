@@ -60,19 +60,19 @@ def land(store: Store, seq: int) -> None:
     store.write(manifest_key("shop", hour_of(seq), 1), manifest.to_json())
 
 
-def add_cut(lake: Lake, previous: Cut | None) -> Cut:
-    """Land another hour and publish it."""
-    seq = previous.seq + 1 if previous else 1
-    land(lake.store, seq)
-    known = {"generations": {hour_of(seq): 1}, "prefixes": {"t": {0: (0, offsets(seq)[1])}}}
-    return cheap.publish(lake, previous, seq - 1, **known)
+def add_cut(lake: Lake, previous: Cut | None, apart: int = 1) -> Cut:
+    """Land another hour and publish it. apart: hours between two cuts."""
+    n = (previous.prefixes["t"][0][1] + 1) // 10 + 1 if previous else 1  # of the hour: a rewrite is a cut without one
+    land(lake.store, n)
+    known = {"generations": {hour_of(n): 1}, "prefixes": {"t": {0: (0, offsets(n)[1])}}}
+    return cheap.publish(lake, previous, (n - 1) * apart, **known)
 
 
-def add_cuts(lake: Lake, many: int = CUTS) -> Cut:
+def add_cuts(lake: Lake, many: int = CUTS, apart: int = 1) -> Cut:
     """Publish so many hours. Returns the newest cut."""
     cut: Cut | None = None
     for _ in range(many):
-        cut = add_cut(lake, cut)
+        cut = add_cut(lake, cut, apart)
     assert cut is not None
     return cut
 
