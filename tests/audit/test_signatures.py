@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.certified import CUTS, add_cut, add_cuts, audited, changed, gone
+from tests.audit.certified import CUTS, audited, changed
 from tests.lake import cheap, lakes
 from tidelake.config.lake_paths import certificate_key, intent_key, signature_key
 from tidelake.errors import ConfigError
@@ -21,31 +21,14 @@ from tidelake.lake.opened import Lake
 from tidelake.publish.recovery import recover
 
 pytest.importorskip("securesystemslib")
-from cryptography.hazmat.primitives import serialization as pem
-from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.asymmetric import ec
 
-
-def private(key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> str:
-    return key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption()).decode()
-
-
-def public(folder: Path, name: str, key: ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey) -> Path:
-    path = folder / name
-    path.write_bytes(key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo))
-    return path
-
-
-OURS, THEIRS = ed25519.Ed25519PrivateKey.generate(), ed25519.Ed25519PrivateKey.generate()
+from tests.audit.signed import FOREIGN, OURS, THEIRS, private, public, signed_lake
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    """The first cut is not signed."""
-    with Lake.of(lakes.feed(tmp_path_factory.mktemp("signed"))) as opened, pytest.MonkeyPatch.context() as patch:
-        cut = add_cuts(opened, 1)
-        patch.setenv(KEY_VARIABLE, private(OURS))
-        for _ in range(CUTS - 1):
-            cut = add_cut(opened, cut)
+    with signed_lake(tmp_path_factory.mktemp("signed")) as opened:
         yield opened
 
 
@@ -70,31 +53,7 @@ def test_signatures_are_compared_with_the_keys_that_count(lake: Lake, tmp_path: 
     assert [(u.what, u.many) for u in found.unchecked if "--public-key" in u.why] == [("signatures", CUTS - 1)]
 
 
-def other(content: bytes) -> bytes:
-    """An envelope that another key signed."""
-    key = signing_key({KEY_VARIABLE: private(THEIRS)})
-    assert key is not None
-    return key.signed(base64.b64decode(json.loads(content)["payload"]))
-
-
-def empty(content: bytes) -> bytes:
-    return json.dumps(json.loads(content) | {"signatures": []}).encode()
-
-
-def retyped(content: bytes) -> bytes:
-    return json.dumps(json.loads(content) | {"payloadType": "text/plain"}).encode()
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        (other, "none of the given public keys signed it"),
-        (empty, "none of the given public keys signed it"),
-        (retyped, "its payload is text/plain, expected application/vnd.in-toto\\+json"),
-        (gone, "it is missing"),
-        (lambda _: b"[]", "it is no DSSE envelope: TypeError"),
-    ],
-)
+@pytest.mark.parametrize(("change", "what"), FOREIGN)
 def test_a_foreign_signature_is_found(lake: Lake, tmp_path: Path, change: Callable[[bytes], bytes | None], what: str) -> None:
     keys = public_keys([public(tmp_path, "ours.pem", OURS)])
     with changed(Path(lake.store.uri, signature_key("shop", 3)), change):
