@@ -1,6 +1,6 @@
 """The archive of a changefeed that replicated a recorded history, and a feed that reads it.
 
-The history took a minute or two of the server's time. Kafka's timestamps are stretched, so that the archive has several hours.
+The history took half a minute or more of the server's time. Kafka's timestamps are stretched, so that the archive has several hours.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from tidelake.demo.archive import LAYOUTS, ArchiveWriter
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.io.storage import open_store
+from tidelake.tso import format_hour
 
 HOURS = 3
-_FIRST = datetime(2026, 1, 5, 10, tzinfo=UTC)
 _HOUR_MS = 3_600_000
 _FEED = """protocol = "{protocol}"
 topics = ["{topic}"]
@@ -41,16 +41,16 @@ _READ = {  # by protocol: name in feed.toml, layout, options
 def archive(folder: Path, protocol: str, history: RecordedHistory, seed: int) -> list[str]:
     """Write the archive; its hours."""
     sink, layout = SINKS[protocol], LAYOUTS[protocol]
-    replicator = Replicator(history, sink, crashes=(0.4,), seed=seed)
+    replicator = Replicator(history, sink, crashes=(0.25,), seed=seed)
     writer = ArchiveWriter(open_store(str(folder)), "archive", layout)
     messages = list(replicator.messages())
-    start, end = messages[0].timestamp_ms, messages[-1].timestamp_ms + 1
-    first = int(_FIRST.timestamp() * 1000)
+    start, end = min(m.timestamp_ms for m in messages), max(m.timestamp_ms for m in messages) + 1
+    first = history.start_ms - history.start_ms % _HOUR_MS  # a seed's hours begin at its TSO
     for message in messages:
         stretched = first + (message.timestamp_ms - start) * HOURS * _HOUR_MS // (end - start)
         writer.add(message._replace(timestamp_ms=stretched))
     writer.close()
-    return [f"{_FIRST:%Y-%m-%d}T{_FIRST.hour + n}" for n in range(HOURS)]
+    return [format_hour(datetime.fromtimestamp((first + n * _HOUR_MS) / 1000, UTC)) for n in range(HOURS)]
 
 
 def feed_folder(folder: Path, protocol: str, lake: str) -> Path:

@@ -21,6 +21,7 @@ from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.opened import Lake
 from tidelake.query.asof import life_at
 from tidelake.query.verify.cell_texts import SourceCell
+from tidelake.query.verify.compare import ComparedTable
 from tidelake.query.verify.questions import session
 from tidelake.query.verify.table import verify_table
 from tidelake.query.verify.upstream import Connected
@@ -39,10 +40,22 @@ class Copy:
     def inserted(self, table: Present, found: Sequence[Cells], ts: int) -> None:
         """Rows that TiDB has since ts."""
         for cells in found:
-            event = Event(
-                kind="row", op="insert", commit_ts=ts, database=DATABASE, table=table.name, row_schema=table.row_schema, after=list(cells)
-            )
-            self.messages.append(Message(partition=0, event=event))
+            self.changed(table, "insert", ts, after=cells)
+
+    def changed(self, table: Present, op: str, ts: int, before: Cells | None = None, after: Cells | None = None) -> None:
+        """A row event."""
+        event = Event(
+            kind="row",
+            op=op,
+            commit_ts=ts,
+            database=DATABASE,
+            table=table.name,
+            row_schema=None if after is None else table.row_schema,
+            after=None if after is None else list(after),
+            before_schema=None if before is None else table.row_schema,
+            before=None if before is None else list(before),
+        )
+        self.messages.append(Message(partition=0, event=event))
 
     def executed(self, table: str, statement: str, ts: int) -> None:
         """A statement that TiDB executed before ts, and after any earlier row."""
@@ -60,16 +73,19 @@ class Copy:
         """Statements that were not carried out, by commit ts, with the reason."""
         return {e["commit_ts"]: e["why"] for e in entries(self.lake.catalog, self.lake.feed.name) if e["effect"] == "ignored"}
 
-    def differences(self, table: Present, ts: int) -> list[str]:
-        """How the lake's table differs from TiDB's at a cut: columns, types, rows."""
-        name = written(DATABASE, table.name)
-        _, life = life_at(self.lake, name, ts)
-        here, there = [(c.name, c.type) for c in life.columns], [(f.name, f.type) for f in table.sent]
-        out = [] if here == there else [f"columns: {_unlike(here, there)}"]
+    def compared(self, table: Present, ts: int) -> ComparedTable:
+        """What `verify` finds at a cut."""
         with reader(self.server.url) as asked:
             for statement in session(SourceCell.tidb, ts):
                 asked.query(statement)
-            found = verify_table(self.lake, name, ts, SourceCell.tidb, Connected(asked)).compared
+            return verify_table(self.lake, written(DATABASE, table.name), ts, SourceCell.tidb, Connected(asked)).compared
+
+    def differences(self, table: Present, ts: int) -> list[str]:
+        """How the lake's table differs from TiDB's at a cut: columns, types, rows."""
+        _, life = life_at(self.lake, written(DATABASE, table.name), ts)
+        here, there = [(c.name, c.type) for c in life.columns], [(f.name, f.type) for f in table.sent]
+        out = [] if here == there else [f"columns: {_unlike(here, there)}"]
+        found = self.compared(table, ts)
         if found.rows_here != found.rows_upstream:
             out.append(f"{found.rows_here} rows here, {found.rows_upstream} upstream")
         return out + [str(r) for r in found.rows] + found.unlisted

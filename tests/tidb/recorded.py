@@ -23,6 +23,7 @@ from tidelake.history.incarnations import Catalog, create
 from tidelake.query.verify.cell_texts import quoted
 from tidelake.tso import physical_ms
 
+_SECONDS = 0.25  # of the server's time between transactions
 _ALTER = 5  # TiDB's job type does not matter to readers of the statement
 
 
@@ -82,9 +83,10 @@ class Recorder:
         self.mirror.rows[table.name] = mirrored
 
     def transact(self) -> None:
-        """A transaction on one or two tables."""
+        """A transaction on one or two tables, and a time without any: a changefeed tells its resolved ts every few seconds."""
         import pymysql
 
+        self.server.execute(f"DO SLEEP({_SECONDS})")
         touched = self.random.sample(sorted(self.tables), k=min(2, len(self.tables)))[: self.random.choice([1, 1, 2])]
         self.server.execute("BEGIN")
         for name in touched:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from zlib import crc32
 
 from tests.tidb.present import DATABASE, Cells, Present, SourceField, rows
 from tests.tidb.server import TiDB
@@ -18,7 +19,8 @@ _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year",
 
 def source_table(table: Present) -> SourceTable:
     """The definition. Rows of a table without a clustered key have a hidden row id."""
-    return SourceTable(DATABASE, table.name, tuple(_column(f) for f in table.sent), clustered=table.clustered)
+    physical = (crc32(table.name.encode()),)
+    return SourceTable(DATABASE, table.name, tuple(_column(f) for f in table.sent), physical, clustered=table.clustered)
 
 
 def sent_rows(server: TiDB, table: Present, of: SourceTable) -> Iterator[tuple[Ident, SentRow]]:

@@ -53,7 +53,8 @@ LITERALS += [
     "b'0'",
     "1.",
 ]
-LITERALS += ["-1.5e0", "'.5'", ".5", "'+5'", "'a,a'", "'A'", "'a '", "'1_000'", "'inf'", "'nan'", "1e-400", "'2026-01-05 10:00:00+02:00'"]
+LITERALS += ["1.", "-TRUE", "-1.5e0", "'.5'", ".5", "'+5'", "'a,a'", "'A'", "'a '", "'1_000'", "'inf'", "'nan'", "1e-400"]
+LITERALS += ["'2026-01-05 10:00:00+02:00'", "'2026-01-05 10:00:00.5'"]
 
 
 def test_an_added_column_holds_in_older_rows_what_tidb_gives_them(tidb: TiDB, capsys: pytest.CaptureFixture[str]) -> None:
