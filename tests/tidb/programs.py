@@ -1,6 +1,6 @@
 """TiDB's server and Dumpling, built once from the Go module proxy (docs/reference/tidb.md 1). `python -m tests.tidb.programs` builds them.
 
-The versions are those of build/go.mod and build/go.sum. The programs are kept in the user's cache, outside of the source tree.
+The versions are those of module/go.mod and module/go.sum. The programs are kept in the user's cache, outside of the source tree.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 
 from tidelake.io.file_lock import locked
 
-_MODULE = Path(__file__).with_name("build")
+_MODULE = Path(__file__).with_name("module")
 _PACKAGES = ("github.com/pingcap/tidb/cmd/tidb-server", "github.com/pingcap/tidb/dumpling/cmd/dumpling")
 _COMMIT = re.compile(r"^\s*(?:require )?github\.com/pingcap/tidb v\S+-([0-9a-f]{12})$", re.MULTILINE)
 NEEDS_GO = "needs Go 1.23 or newer, to build TiDB once: https://go.dev/dl, or TIDELAKE_TIDB=/folder/with/tidb-server/and/dumpling"
@@ -47,9 +47,9 @@ def programs() -> Programs:
 
 
 def cache() -> Path:
-    """The folder of the programs, named by the commit of TiDB that build/go.mod requires."""
+    """The folder of the programs, named by the commit of TiDB that module/go.mod requires."""
     commit = _COMMIT.search((_MODULE / "go.mod").read_text())
-    assert commit is not None, "build/go.mod names no commit of TiDB"
+    assert commit is not None, "module/go.mod names no commit of TiDB"
     return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "tidelake" / f"tidb-{commit[1]}"
 
 
