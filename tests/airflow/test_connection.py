@@ -80,8 +80,8 @@ def test_the_test_of_a_connection_asks_every_place(tmp_path: Path, monkeypatch: 
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "object").write_bytes(b"x")
     archives = ", ".join(f"{tmp_path}/archive/{name}" for name in ("craft", "open"))
-    first, rest = f"{tmp_path}/archive/avro", f"jdbc:sqlite:{tmp_path}/c.db, {tmp_path}/archive/canal-json, {archives}"
-    says = f"6 places of 4 feeds answer; nothing is stored yet in {first}, {rest}"
+    first, rest = f"{tmp_path}/archive/avro", f"{tmp_path}/archive/checkpoints.json, {tmp_path}/archive/canal-json, {archives}"
+    says = f"8 places of 4 feeds answer; nothing is stored yet in {first}, jdbc:sqlite:{tmp_path}/c.db, {rest}"
     assert TidelakeHook("harbour").test_connection() == (True, says)
 
 
@@ -98,8 +98,8 @@ def test_the_button_of_a_connection_says_what_does_not_answer_and_no_secret() ->
     said = answer.json()
     assert (answer.status_code, said["status"]) == (200, False)
     lines = said["message"].splitlines()
-    assert [line.partition(": ")[0] for line in lines] == ["bazaar-avro"] * 3 + ["bazaar-canal", "bazaar-craft", "bazaar-open"]
-    assert sum("STORAGE: s3://harbour/" in line for line in lines) == 5
+    assert [line.partition(": ")[0] for line in lines] == ["bazaar-avro"] * 4 + ["bazaar-canal", "bazaar-craft", "bazaar-open"]
+    assert sum("STORAGE: s3://harbour/" in line for line in lines) == 6
     assert sum("CATALOG: the catalog jdbc:postgresql://127.0.0.1:9/catalog: " in line for line in lines) == 1
     assert not [secret for secret in SECRETS if secret in answer.text]
 
