@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +16,11 @@ from tests.lake import lakes
 from tests.lake.histories import Message, feeder, publish, resolved, row, row_schema, rows_of
 from tests.protocols import both_paths
 from tests.protocols import simple_messages as simple
-from tidelake.config.lake_paths import SYSTEM, certificates, events_table
+from tidelake.config.lake_paths import SYSTEM, certificates, events_table, seq_of
 from tidelake.config.options import SinkOptions
 from tidelake.decode.landed_source import DecodeJob, LandedReader
 from tidelake.history.event import EVENT
+from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
@@ -101,8 +101,8 @@ def published(tmp_path: Path) -> Iterator[tuple[Lake, str]]:
 def test_verdicts_are_counted_by_table_and_stand_in_certificate_and_report(published: tuple[Lake, str]) -> None:
     lake, hour = published
     assert len(rows_of(lake, "d.k")) == 4  # they warn, and nothing is lost
-    (key,) = [o.key for o in lake.store.objects(certificates(lake.feed.name))]
-    counts = json.loads(lake.store.read(key))["rows"]["d.k"]
+    (seq,) = [seq_of(o.key) for o in lake.store.objects(certificates(lake.feed.name))]
+    counts = read_certificate(lake.store, lake.feed.name, seq)["rows"]["d.k"]
     assert (counts["checksums"], counts["untrusted"]) == ({"verified": 1, "mismatch": 2, "unverifiable": 1}, ["f"])
     facts = hour_facts(lake, hour)
     assert (facts.tables["d.k"].checksums, facts.tables["d.k"].untrusted) == (counts["checksums"], ["f"])

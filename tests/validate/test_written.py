@@ -12,8 +12,7 @@ from tidelake.lake.cut import TableCounts
 from tidelake.lake.staged import Target, read_staged
 from tidelake.run import order
 from tidelake.tso import parse_hour
-from tidelake.validate import written as module
-from tidelake.validate.written import written
+from tidelake.validate.written import AT_HAND, appended, as_frame, rows_at_hand, written
 
 
 @pytest.mark.usefixtures("spark_app")
@@ -34,8 +33,8 @@ def test_changes_null_keys_and_bounds_are_counted_the_same_both_ways(tmp_path: P
         (life,) = staged.changelogs
         wanted = {"INSERT": 2, "UPDATE_BEFORE": 1, "UPDATE_AFTER": 1, "DELETE": 1, "null_keys": 1, "first_ts": 20, "last_ts": 24}
         assert written(lambda: lake.spark, lake.catalog, staged) == {life: wanted}
-        staged.counts[life] = TableCounts(changes=module.AT_HAND + 1)
-        monkeypatch.setattr(module, "_here", None)
+        staged.counts[life] = TableCounts(changes=AT_HAND + 1)
+        monkeypatch.setattr("tidelake.validate.written._here", None)
         assert written(lambda: lake.spark, lake.catalog, staged) == {life: wanted}
 
 
@@ -55,7 +54,10 @@ def test_rows_are_the_same_frame_read_by_spark_or_not(tmp_path: Path) -> None:
         assert staged is not None
         (advance,) = staged.changelogs.values()
         table = lake.catalog.load(advance.identifier)
-        here, there = (module.staged_rows(lake.spark, table, advance, changes) for changes in (2, module.AT_HAND + 1))
+        at_hand = rows_at_hand(table, advance, 2)
+        assert at_hand is not None
+        assert rows_at_hand(table, advance, AT_HAND + 1) is None
+        here, there = as_frame(lake.spark, at_hand), appended(lake.spark, advance)
         assert here.schema.simpleString() == there.schema.simpleString()
         assert len(here.columns) == 14 + 9
         rows = [sorted(map(repr, frame.collect())) for frame in (here, there)]
