@@ -316,8 +316,8 @@ class Audit:
     def intent(self, document: Json, content: bytes) -> None:
         require("bytes are JSON as the page says", json.dumps(document, ensure_ascii=False, indent=1).encode() == content)
         members = json.loads(self.read("publish", self.number))["certificate"]
-        said = {name: value for name, value in self.said.items() if name not in ("published_at_ms", "tables", "changelogs")}
-        differs = sorted(name for name in said.keys() | members.keys() if said.get(name) != members.get(name))
+        names = (self.said.keys() | members.keys()) - {"published_at_ms", "tables", "changelogs"}
+        differs = sorted(name for name in names if self.said.get(name) != members.get(name))
         require(f"members that differ from {self.key('publish', self.number)}", differs, [])
 
     def signature(self, content: bytes) -> None:

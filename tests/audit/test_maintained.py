@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit import stranger
 from tests.audit.certified import add_cut, add_cuts, audited
 from tests.lake import lakes
 from tests.lake.cheap import newest
@@ -35,3 +36,4 @@ def test_the_chain_goes_over_rewrites_and_cuts_that_were_let_go(tmp_path: Path) 
         assert (k.unproven, k.rows) == (0, 7), "its files were written anew, and read once for their sums"
         add_cut(lake, newest(lake), apart=12)
         assert audited(lake).wrong == []
+        assert stranger.audited(lake)[0] == 0

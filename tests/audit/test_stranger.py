@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import fastavro
 import pytest
 
 from tests.audit.audit import avro_records
-from tests.audit.certified import CUTS, Document, add_cuts, changed, document, forged
+from tests.audit.certified import CUTS, Document, changed, document, forged
 from tests.audit.stranger import SCRIPT, audited, first_wrong, ran
 from tests.audit.tampers import (
     CHANGED,
@@ -32,13 +32,6 @@ from tests.lake import lakes
 from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
 from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
-
-
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    with Lake.of(lakes.feed(tmp_path_factory.mktemp("stranger"))) as opened:
-        add_cuts(opened)
-        yield opened
 
 
 def test_the_script_needs_nothing_but_python_and_pyarrow() -> None:

@@ -31,13 +31,6 @@ from tidelake.lake.proof.file_list import read
 from tidelake.publish.rollback import rollback
 
 
-@pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    with Lake.of(lakes.feed(tmp_path_factory.mktemp("audit"))) as opened:
-        add_cuts(opened)
-        yield opened
-
-
 @pytest.fixture(autouse=True)
 def whole(lake: Lake) -> Iterator[None]:
     """Every test leaves the lake as it was."""
