@@ -65,7 +65,7 @@ TSO = from_ms(1767614400000, 7)
         (
             "ALTER TABLE orders DROP PARTITION p",
             "UNSUPPORTED_DDL",
-            "the rows of partition 'p' of shop.orders cannot be determined: its partitioning is unknown, or not by one plain column",
+            "the rows of partition 'p' of shop.orders cannot be determined: its partitioning is unknown, or not by plain columns",
         ),
         ("ALTER TABLE orders DROP id", "UNSUPPORTED_DDL", "column 'id' is part of the key of shop.orders"),
         ("ALTER TABLE orders MODIFY x INT", "UNKNOWN_COLUMN", "shop.orders has no column 'x': id, a"),

@@ -197,6 +197,30 @@ def test_a_row_leaves_with_the_partition_that_the_server_put_it_in(tmp_path: Pat
     assert [(r["n"], r["text"], r["gone"]) for r in found] == wanted
 
 
+PAIRS = "RANGE COLUMNS (c, d) (PARTITION a VALUES LESS THAN (5, '2026-01-02'), PARTITION b VALUES LESS THAN (7, MAXVALUE))"
+TUPLES = "LIST COLUMNS (c, d) (PARTITION a VALUES IN ((5, '2026-01-01'), (NULL, '2026-01-02')), PARTITION b VALUES IN ((5, NULL)))"
+
+
+@pytest.mark.parametrize("by", [PAIRS, TUPLES])
+def test_rows_leave_with_a_partition_of_several_columns(by: str, tmp_path: Path) -> None:
+    rows = [(c, d) for c in (None, 4, 5, 6, 7, 8) for d in (None, "2026-01-01", "2026-01-02", "2026-01-03")]
+    with opened(tmp_path) as (_, lake):
+        made = f"CREATE TABLE t (c INT, d DATE) PARTITION BY {by}"
+        catalog, _, _ = compile_window(Catalog(), [Statement(commit_ts=1, database="d", query=made)], [], Policy())
+        (i,) = catalog.incarnations.values()
+        gone = {}
+        for name in ("a", "b"):
+            left = emptied(replace(i, empty=False), (name,), 9)
+            fold = Fold(feed=lake.feed, incarnation=left, columns=i.columns, applied_ts=1, until_ts=9)
+            gone[name] = " OR ".join(f"({fold.left(r)})" for r in fold.removals)
+        cells = ", ".join(f"({'NULL' if c is None else c}, {'NULL' if d is None else f'DATE {d!r}'})" for c, d in rows)
+        told = ", ".join(f"IF({condition}, '{name}', NULL) AS {name}" for name, condition in gone.items())
+        found = lake.spark.sql(f"SELECT c, CAST(d AS STRING) AS d, {told} FROM VALUES {cells} AS t(c, d)").collect()
+    where = {(r["c"], r["d"]): r["a"] or r["b"] for r in found if r["a"] or r["b"]}
+    pairs = {row: "a" if (row[0] or 0, row[1] or "") < (5, "2026-01-02") else "b" for row in rows if (row[0] or 0) <= 7}
+    assert where == (pairs if by == PAIRS else {(5, "2026-01-01"): "a", (None, "2026-01-02"): "a", (5, None): "b"})
+
+
 def named(catalog: Catalog, name: str) -> str:
     (found,) = [i.id for i in catalog.alive() if i.name == name]
     return found

@@ -160,7 +160,9 @@ def _partition(random: Random, table: Present) -> str:
         "ADD PARTITION (PARTITION `p9` VALUES IN (900, 901))",
         "ADD PARTITION PARTITIONS 1",
         "COALESCE PARTITION 1",
+        "ADD PARTITION (PARTITION `p9` VALUES IN ((900,'2026-01-01'),(901,'2026-01-02')))",
         "REORGANIZE PARTITION `p0`, `p1` INTO (PARTITION `q` VALUES LESS THAN (8))",
+        "REORGANIZE PARTITION `p0`, `p1` INTO (PARTITION `q` VALUES LESS THAN ('2026-01-04',MAXVALUE))",
         "REORGANIZE PARTITION `p1` INTO (PARTITION `q1` VALUES LESS THAN (6), PARTITION `q2` VALUES LESS THAN (8))",
     ]
     return _alter(table, random.choice(clauses))

@@ -25,14 +25,29 @@ _KEYS = {  # definitions of the key's columns, and what follows the columns
     "none": ("`id` INT", ""),
     "range": ("`id` INT NOT NULL", "PRIMARY KEY (`id`)"),
     "range of dates": ("`id` INT NOT NULL,`day` DATE NOT NULL", "PRIMARY KEY (`id`,`day`)"),
+    "range of two": ("`id` INT NOT NULL,`day` DATE NOT NULL", "PRIMARY KEY (`id`,`day`)"),
     "list": ("`id` INT NOT NULL", "PRIMARY KEY (`id`)"),
+    "list of two": ("`id` INT NOT NULL,`day` DATE NOT NULL", "PRIMARY KEY (`id`,`day`)"),
     "hash": ("`id` INT NOT NULL", "PRIMARY KEY (`id`)"),
     "key": ("`id` INT NOT NULL", "PRIMARY KEY (`id`)"),
 }
+
+
+def _day(number: int) -> str:
+    return f"'2026-01-0{1 + number % 5}'"
+
+
+def _tuples(first: int, after: int) -> str:
+    return ",".join(f"({n},{_day(n)})" for n in range(first, after))
+
+
 _PARTITIONS = {
     "range": "RANGE (`id`) (PARTITION `p0` VALUES LESS THAN (4),PARTITION `p1` VALUES LESS THAN (8),PARTITION `p2` VALUES LESS THAN (100))",
     "range of dates": "RANGE COLUMNS (`day`) (PARTITION `p0` VALUES LESS THAN ('2026-01-04'),PARTITION `p1` VALUES LESS THAN (MAXVALUE))",
     "list": "LIST (`id`) (PARTITION `p0` VALUES IN (0,1,2,3,4),PARTITION `p1` VALUES IN (5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20))",
+    "range of two": "RANGE COLUMNS (`day`,`id`) (PARTITION `p0` VALUES LESS THAN ('2026-01-03',7),PARTITION `p1` VALUES LESS THAN"
+    " ('2026-01-04',MAXVALUE),PARTITION `p2` VALUES LESS THAN (MAXVALUE,MAXVALUE))",
+    "list of two": f"LIST COLUMNS (`id`,`day`) (PARTITION `p0` VALUES IN ({_tuples(0, 7)}),PARTITION `p1` VALUES IN ({_tuples(7, 21)}))",
     "hash": "HASH (`id`) PARTITIONS 3",
     "key": "KEY (`id`) PARTITIONS 3",
 }
@@ -87,7 +102,7 @@ def _value(random: Random, field: SourceField, number: int, flavour: str, zero_d
     if field.name == "id":
         return str(number)
     if field.name == "day":
-        return f"'2026-01-0{1 + number % 5}'"
+        return _day(number)
     if field.name == "region":
         return string(["north", "North", "süd", ""][number % 4])
     if field.nullable and random.random() < 0.2:

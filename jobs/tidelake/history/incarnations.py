@@ -66,12 +66,13 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """How a table is partitioned, with the column's id: see ddl.changes.Partitioning."""
+    """How a table is partitioned, with the columns' ids: see ddl.changes.Partitioning."""
 
     kind: str
     column: int
     function: str
     parts: tuple[Partition, ...]
+    others: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,7 @@ class Removal:
         null: Rows with NULL belong to it.
         text: Bounds compare as text (dates), else as numbers.
         modulus: If set, the values are absolute remainders of the column by this number.
+        also: The same for further columns. A row was removed if all say so.
     """
 
     ts: int
@@ -97,6 +99,12 @@ class Removal:
     null: bool = False
     text: bool = False
     modulus: int | None = None
+    also: tuple[Removal, ...] = ()
+
+    @property
+    def conditions(self) -> tuple[Removal, ...]:
+        """One for each column."""
+        return (replace(self, also=()), *self.also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,9 +269,13 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
 
 
 def partitioned(by: Partitioning | None, columns: tuple[Column, ...]) -> Partitions | None:
-    """Return the partitions with the column's id; None if columns do not determine a row's partition."""
-    column = next((c for c in columns if by and c.name.lower() == by.column.lower()), None)
-    return Partitions(kind=by.kind, column=column.id, function=by.function, parts=by.partitions) if by and column else None
+    """Return the partitions with the columns' ids; None if columns do not determine a row's partition."""
+    ids = {c.name.lower(): c.id for c in columns}
+    told = [ids.get(name.lower()) for name in (by.column, *by.others)] if by else []
+    column, *others = [i for i in told if i is not None] or [0]
+    if by is None or None in told:
+        return None
+    return Partitions(kind=by.kind, column=column, function=by.function, parts=by.partitions, others=tuple(others))
 
 
 def add_column(i: Incarnation, column: ColumnDef, ts: int, after: str | None = None) -> Incarnation:

@@ -20,7 +20,10 @@ def exchanged(catalog: Catalog, p: Incarnation, partition: str, t: Incarnation, 
     """
     if p.empty and t.empty:
         return catalog
-    part = members(p, partition, ts)
+    part, *more = members(p, partition, ts)
+    if more:
+        why = "they are several ranges of its columns"
+        raise OrderError(f"the rows of partition {partition!r} of {p.name} cannot be exchanged: {why}", code="UNSUPPORTED_DDL")
     if any((e.ts, e.other, e.part) == (ts, t.id, part) for e in p.exchanges):
         return catalog
     _check_alike(p, partition, t)

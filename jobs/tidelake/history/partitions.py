@@ -5,12 +5,14 @@ A row's own columns determine its partition, exactly as the server places it. If
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import Partition
 from tidelake.history.ddl.partition_clauses import first_day
-from tidelake.history.incarnations import Incarnation, Partitions, Removal
+from tidelake.history.incarnations import Column, Incarnation, Partitions, Removal
+from tidelake.history.partition_boxes import Bound, Interval, between
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _DATES = frozenset({"date", "datetime"})
@@ -18,7 +20,7 @@ _DATES = frozenset({"date", "datetime"})
 
 def emptied(i: Incarnation, names: tuple[str, ...], ts: int) -> Incarnation:
     """Return the incarnation without the rows of these partitions up to ts. Raises OrderError (UNSUPPORTED_DDL)."""
-    return i if i.empty else replace(i, removals=(*i.removals, *(members(i, name, ts) for name in names)))
+    return i if i.empty else replace(i, removals=(*i.removals, *(r for name in names for r in members(i, name, ts))))
 
 
 def dropped(i: Incarnation, names: tuple[str, ...]) -> Incarnation:
@@ -50,31 +52,67 @@ def _with(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
     return replace(i, partitions=replace(i.partitions, parts=parts) if i.partitions else None)
 
 
-def members(i: Incarnation, name: str, ts: int) -> Removal:
-    """Return the rows of a partition at ts. Raises OrderError (UNSUPPORTED_DDL)."""
+def members(i: Incarnation, name: str, ts: int) -> tuple[Removal, ...]:
+    """Return the rows of a partition at ts: those of any of the removals. Raises OrderError (UNSUPPORTED_DDL)."""
     by = i.partitions
     at = next((n for n, p in enumerate(by.parts) if p.name.lower() == name.lower()), None) if by else None
-    column = next((c for c in i.columns if by and c.id == by.column), None)
-    if by is None or at is None or column is None:
-        raise _unknown(i, name, "its partitioning is unknown, or not by one plain column")
-    if i.key and column.id not in i.key:
-        raise _unknown(i, name, f"column {column.name!r}, the partitioning column, is not in its key")
-    if column.type.word not in (_DATES if by.function else _NUMBERS | _DATES):
-        raise _unknown(i, name, f"column {column.name!r} is {column.type.sql}")
-    text = column.type.word in _DATES
-    part = by.parts[at]
+    known = {c.id: c for c in i.columns}
+    columns = [known[n] for n in (by.column, *by.others) if n in known] if by else []
+    if by is None or at is None or len(columns) != 1 + len(by.others):
+        raise _unknown(i, name, "its partitioning is unknown, or not by plain columns")
+    for column in columns:
+        if i.key and column.id not in i.key:
+            raise _unknown(i, name, f"column {column.name!r}, the partitioning column, is not in its key")
+        if column.type.word not in (_DATES if by.function else _NUMBERS | _DATES):
+            raise _unknown(i, name, f"column {column.name!r} is {column.type.sql}")
     if by.kind == "range":
-        low = by.parts[at - 1].below if at else None
-        known = part.known and (at == 0 or by.parts[at - 1].known)
-        bounds = [_bound(by, b, text) if b is not None else None for b in (low, part.below)]
-        if not known or any(b is not None and c is None for b, c in zip((low, part.below), bounds, strict=True)):
-            raise _unknown(i, name, "its bounds are not plain values")
-        return Removal(ts=ts, column=column.id, low=bounds[0], high=bounds[1], null=at == 0, text=text)
-    if not part.known or (text and (by.kind == "hash" or column.type.word != "date")):
+        return _of_range(i, by, at, columns, ts)
+    part, column = by.parts[at], columns[0]
+    text = column.type.word in _DATES
+    fits = all(len(row) == len(columns) > 1 for row in part.tuples)
+    if not part.known or not fits or any(c.type.word == "datetime" for c in columns) or (text and by.kind == "hash"):
         raise _unknown(i, name, "its values are not plain values")
     if by.kind == "hash":
-        return Removal(ts=ts, column=column.id, values=part.values, null=part.values == ("0",), modulus=len(by.parts))
-    return Removal(ts=ts, column=column.id, values=part.values, null=part.null, text=text)
+        null = part.values == ("0",)
+        return (Removal(ts=ts, column=column.id, values=part.values, null=null, modulus=len(by.parts)),)
+    if not by.others:
+        return (Removal(ts=ts, column=column.id, values=part.values, null=part.null, text=text),)
+    return tuple(_all([_equal(c, v, ts) for c, v in zip(columns, row, strict=True)]) for row in part.tuples)
+
+
+def _of_range(i: Incarnation, by: Partitions, at: int, columns: Sequence[Column], ts: int) -> tuple[Removal, ...]:
+    if any(c.type.word == "datetime" for c in columns[:-1]):
+        raise _unknown(i, by.parts[at].name, "DATETIME may only be the last of its columns")
+    low = _bounds(by, by.parts[at - 1], columns) if at else ()
+    high = _bounds(by, by.parts[at], columns)
+    if low is None or high is None:
+        raise _unknown(i, by.parts[at].name, "its bounds are not plain values")
+    return tuple(_all([_inside(c, x, ts) for c, x in zip(columns, box, strict=False)]) for box in between(low, high, len(columns)))
+
+
+def _bounds(by: Partitions, part: Partition, columns: Sequence[Column]) -> Bound | None:
+    """The upper bound of a partition; () for MAXVALUE, None if it is unknown."""
+    written = (*([] if part.below is None else [part.below]), *part.then)
+    if not part.known or len(written) > len(columns):
+        return None
+    found = [_bound(by, v, c.type.word in _DATES) for v, c in zip(written, columns, strict=False)]
+    return tuple(b for b in found if b is not None) if None not in found else None
+
+
+def _all(conditions: Sequence[Removal]) -> Removal:
+    """Rows for which all of these hold. The first column always has a condition."""
+    first, *others = conditions
+    return replace(first, also=tuple(r for r in others if not (r.values is None and r.low is None and r.high is None and r.null)))
+
+
+def _inside(column: Column, interval: Interval, ts: int) -> Removal:
+    text = column.type.word in _DATES
+    return Removal(ts=ts, column=column.id, low=interval.low, high=interval.high, null=interval.null, text=text)
+
+
+def _equal(column: Column, value: str | None, ts: int) -> Removal:
+    values = () if value is None else (value,)
+    return Removal(ts=ts, column=column.id, values=values, null=value is None, text=column.type.word in _DATES)
 
 
 def _bound(by: Partitions, value: str, text: bool) -> str | None:

@@ -58,7 +58,7 @@ def test_two_tables_without_rows_stay_as_they_are_and_one_with_rows_gives_them_t
         (T.replace("v VARCHAR(9),", ""), SWAP, "columns v differ"),
         (T.replace("ID INT PRIMARY KEY", "ID INT"), SWAP, "keys differ"),
         (T, SWAP.replace("P0", "p9"), "the rows of partition 'p9' of shop.p cannot be determined"),
-        (T, "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE p", "its partitioning is unknown, or not by one plain column"),
+        (T, "ALTER TABLE t EXCHANGE PARTITION p0 WITH TABLE p", "its partitioning is unknown, or not by plain columns"),
         (T, SWAP.replace("TABLE t", "TABLE p"), "keys differ"),
         (T, SWAP.replace("TABLE t", "TABLE x"), "shop.p exchanges rows with a table that is unknown"),
         (T, SWAP.replace("TABLE p", "TABLE x"), "shop.t exchanges rows with a table that is unknown"),

@@ -74,6 +74,30 @@ def test_the_rows_of_a_truncated_partition_leave(by: str, partition: str, wanted
     assert replace(i, removals=()) == before
 
 
+def test_a_range_of_several_columns_is_a_box_for_each_way_to_be_in_it() -> None:
+    by = "RANGE COLUMNS (id, d) (PARTITION a VALUES LESS THAN (5, '2026-01-01'), PARTITION b VALUES LESS THAN (7, MAXVALUE))"
+    new_year = {"column": 2, "text": True, "ts": 10}
+    assert partitioned(by, "TRUNCATE PARTITION a").removals == (
+        Removal(ts=10, column=1, high="5", null=True),
+        Removal(ts=10, column=1, low="5", high="6", also=(Removal(high="2026-01-01", null=True, **new_year),)),
+    )
+    assert partitioned(by, "TRUNCATE PARTITION b").removals == (
+        Removal(ts=10, column=1, low="6", high="7"),
+        Removal(ts=10, column=1, low="7", high="8"),
+        Removal(ts=10, column=1, low="5", high="6", also=(Removal(low="2026-01-01", **new_year),)),
+    )
+
+
+def test_a_list_of_several_columns_is_a_box_for_each_tuple() -> None:
+    by = "LIST COLUMNS (id, d) (PARTITION a VALUES IN ((1, '2026-01-01'), (NULL, '2026-01-02')), PARTITION b VALUES IN ((2, NULL)))"
+    day = {"column": 2, "text": True}
+    assert partitioned(by, "DROP PARTITION a", "TRUNCATE PARTITION b").removals == (
+        Removal(ts=10, column=1, values=("1",), also=(Removal(ts=10, values=("2026-01-01",), **day),)),
+        Removal(ts=10, column=1, values=(), null=True, also=(Removal(ts=10, values=("2026-01-02",), **day),)),
+        Removal(ts=20, column=1, values=("2",), also=(Removal(ts=20, values=(), null=True, **day),)),
+    )
+
+
 def test_a_dropped_range_is_the_next_one_s_from_then_on() -> None:
     i = partitioned(RANGE, "DROP PARTITION p0, p1", "TRUNCATE PARTITION p2")
     assert names(i) == ["p2"]
@@ -122,8 +146,16 @@ def test_a_table_without_rows_loses_none_however_it_is_partitioned() -> None:
 @pytest.mark.parametrize(
     ("by", "partition", "why"),
     [
-        ("KEY (id) PARTITIONS 4", "p0", "its partitioning is unknown, or not by one plain column"),
-        ("RANGE COLUMNS (id, d) (PARTITION p0 VALUES LESS THAN (1, '2026-01-01'))", "p0", "its partitioning is unknown"),
+        ("KEY (id) PARTITIONS 4", "p0", "its partitioning is unknown, or not by plain columns"),
+        ("RANGE (id, n) (PARTITION p0 VALUES LESS THAN (1, 1))", "p0", "its partitioning is unknown"),
+        ("RANGE COLUMNS (id, nr) (PARTITION p0 VALUES LESS THAN (1, 1))", "p0", "its partitioning is unknown"),
+        ("RANGE COLUMNS (id, n) (PARTITION p0 VALUES LESS THAN (1, 2, 3))", "p0", "its bounds are not plain values"),
+        ("RANGE COLUMNS (id, n) (PARTITION p0 VALUES LESS THAN (1, 2 + 1))", "p0", "its bounds are not plain values"),
+        ("RANGE COLUMNS (id, v) (PARTITION p0 VALUES LESS THAN (1, 'm'))", "p0", "column 'v' is varchar(9)"),
+        ("RANGE COLUMNS (t, id) (PARTITION p0 VALUES LESS THAN ('2026-01-01', 1))", "p0", "DATETIME may only be the last of its columns"),
+        ("LIST COLUMNS (id, n) (PARTITION p0 VALUES IN ((1, 2), (3)))", "p0", "its values are not plain values"),
+        ("LIST COLUMNS (id, n) (PARTITION p0 VALUES IN ((1, 2 + 1)))", "p0", "its values are not plain values"),
+        ("LIST COLUMNS (id) (PARTITION p0 VALUES IN ((1)))", "p0", "its values are not plain values"),
         ("RANGE (MONTH(d)) (PARTITION p0 VALUES LESS THAN (5))", "p0", "its partitioning is unknown"),
         ("RANGE (id + 1) (PARTITION p0 VALUES LESS THAN (5))", "p0", "its partitioning is unknown"),
         (RANGE, "p9", "its partitioning is unknown"),

@@ -187,6 +187,18 @@ def test_rows_that_left_with_their_partition_do_not_stand(name: str, data: st.Da
     assert set(found) == set(wanted.values() if keyed else rest)
 
 
+def test_a_row_leaves_with_a_partition_of_several_columns_if_all_of_them_say_so() -> None:
+    kind = KINDS["number or NULL"]
+    part = Removed(ts=12, column="id", low="1", high="3", also=(Removed(ts=12, column="n", values=("1",), null=True),))
+    assert part.columns == ("id", "n")
+    base = [(n, "a", v, 0.5, AFTER) for n, v in ((0, 1), (1, 1), (2, 2), (3, 1), (4, None))]
+    log = [(2, "b", None, None, "INSERT", Decimal(12_000), 12, False, "t", 0, 1)]
+    log += [(1, "c", 1, None, "INSERT", Decimal(13_000), 13, False, "t", 0, 2)]
+    by = rules(kind, removed=(part,))
+    found = contents(BucketFold(table(kind.columns | VALUES | STAMP, base), table(kind.columns | VALUES | META, log), by))
+    assert {r[:3] for r in found} == {(0, "a", 1), (1, "c", 1), (3, "a", 1), (4, "a", None)}
+
+
 def test_dates_of_a_partition_are_compared_as_text() -> None:
     days = pa.array(["2026-01-01", "2026-01-31", "2026-02-01", None]).cast(pa.date32())
     january = Removed(ts=1, column="day", low="2026-01-01", high="2026-02-01", text=True)

@@ -44,6 +44,9 @@ class Partition:
 
     RANGE: rows from the previous partition's bound up to `below`; None means MAXVALUE. LIST: rows with one of `values`. HASH: rows with
     that remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
+
+    RANGE COLUMNS of several columns: `below` is the first column's bound, `then` has those of the others before MAXVALUE. LIST COLUMNS of
+    several columns: `tuples` instead of `values`; None in a tuple is NULL.
     """
 
     name: str
@@ -51,16 +54,22 @@ class Partition:
     values: tuple[str, ...] = ()
     null: bool = False  # LIST: the partition has NULL
     known: bool = True
+    then: tuple[str, ...] = ()
+    tuples: tuple[tuple[str | None, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """How a table is partitioned: `range`, `list` or `hash` of one plain column. RANGE can use its YEAR or TO_DAYS (`function`)."""
+    """How a table is partitioned: `range`, `list` or `hash` of a plain column. RANGE can use its YEAR or TO_DAYS (`function`).
+
+    others: further columns of RANGE COLUMNS and LIST COLUMNS.
+    """
 
     kind: str
     column: str
     function: str = ""
     partitions: tuple[Partition, ...]
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

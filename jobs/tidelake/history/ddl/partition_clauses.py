@@ -1,14 +1,15 @@
 """Parses PARTITION BY … as far as a row's own columns determine its partition (docs/reference/protocols.md 1.8).
 
-    PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (d) | LIST (id) | LIST COLUMNS (id) | HASH (id)
+    PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (a, d) | LIST (id) | LIST COLUMNS (a, d) | HASH (id)
 
-Others (several columns, KEY, other functions, subpartitions) are None: a statement that empties one of their partitions is not followed.
+Others (KEY, other functions, subpartitions) are None: a statement that empties one of their partitions is not followed.
 """
 
 from __future__ import annotations
 
 import re
 from datetime import date, timedelta
+from itertools import takewhile
 
 from tidelake.history.ddl.changes import Partition, Partitioning
 from tidelake.history.ddl.tokens import END, Cursor, Token
@@ -21,24 +22,28 @@ _MOST_PARTITIONS = 8192  # limit of TiDB and MySQL
 
 def partitioning(cursor: Cursor) -> Partitioning | None:
     """Parse what follows PARTITION BY, to the end."""
-    found = _by_one_column(cursor)
+    found = _by_columns(cursor)
     known = found if cursor.next is END else None
     cursor.at = len(cursor.tokens)
     return known
 
 
-def _by_one_column(cursor: Cursor) -> Partitioning | None:
+def _by_columns(cursor: Cursor) -> Partitioning | None:
     kind = cursor.take().upper
     if kind not in ("RANGE", "LIST", "HASH"):
         return None
-    cursor.skip("COLUMNS")
+    several = cursor.skip("COLUMNS")
     inner = cursor.parenthesised()
     function = inner[0].upper if len(inner) == 4 and inner[1].upper == "(" else ""
-    named = inner[2:3] if function else inner
-    if len(named) != 1 or named[0].kind not in ("word", "name") or (function and (kind != "RANGE" or function not in FUNCTIONS)):
+    named = [inner[2:3]] if function else _split(inner)
+    if not all(len(n) == 1 and n[0].kind in ("word", "name") for n in named) or (len(named) > 1 and not several):
+        return None
+    if not named or (function and (kind != "RANGE" or function not in FUNCTIONS)):
         return None
     found = _hashed(cursor) if kind == "HASH" else _listed(cursor)
-    return Partitioning(kind=kind.lower(), column=named[0].text, function=function, partitions=found) if found else None
+    column, *others = (n[0].text for n in named)
+    made = Partitioning(kind=kind.lower(), column=column, function=function, partitions=found, others=tuple(others))
+    return made if found else None
 
 
 def definitions(cursor: Cursor) -> tuple[Partition, ...]:
@@ -99,23 +104,40 @@ def _definition(cursor: Cursor) -> Partition:
     if cursor.skip("LESS", "THAN"):
         if cursor.skip("MAXVALUE"):
             return Partition(name=name)
-        inner = cursor.parenthesised()
-        if [t.upper for t in inner] == ["MAXVALUE"]:
-            return Partition(name=name)
-        bound = _bound(inner)
-        return Partition(name=name, below=bound, known=bound is not None)
+        written = list(takewhile(lambda part: not _is(part, "MAXVALUE"), _split(cursor.parenthesised())))
+        bounds = [b for part in written if (b := _bound(part)) is not None]
+        if len(bounds) < len(written):
+            return Partition(name=name, known=False)
+        return Partition(name=name, below=bounds[0] if bounds else None, then=tuple(bounds[1:]))
     cursor.skip("IN")
     inner = cursor.parenthesised() if cursor.next.upper == "(" else []
     parts = _split(inner)
-    values = [_bound(p) for p in parts if [t.upper for t in p] != ["NULL"]]
+    if parts and parts[0] and parts[0][0].upper == "(":
+        return _tuples(name, parts)
+    values = [_bound(p) for p in parts if not _is(p, "NULL")]
     plain = tuple(v for v in values if v is not None)
     return Partition(name=name, values=plain, null=len(values) < len(parts), known=bool(parts) and len(plain) == len(values))
 
 
+def _tuples(name: str, parts: list[list[Token]]) -> Partition:
+    """A partition of LIST COLUMNS: `(1, 'a'), (2, NULL)`."""
+    rows = [[None if _is(cell, "NULL") else (_bound(cell),) for cell in _split(part[1:-1])] for part in parts]
+    if any(cell == (None,) for row in rows for cell in row):
+        return Partition(name=name, known=False)
+    return Partition(name=name, tuples=tuple(tuple(cell[0] if cell else None for cell in row) for row in rows))
+
+
+def _is(tokens: list[Token], word: str) -> bool:
+    return [t.upper for t in tokens] == [word]
+
+
 def _split(tokens: list[Token]) -> list[list[Token]]:
+    """Split at the commas that are in no parentheses."""
     out: list[list[Token]] = [[]]
+    depth = 0
     for t in tokens:
-        if t.upper == ",":
+        depth += {"(": 1, ")": -1}.get(t.upper, 0)
+        if t.upper == "," and not depth:
             out.append([])
         else:
             out[-1].append(t)

@@ -18,7 +18,7 @@ _WHOLE = pa.decimal128(38, 0)  # holds all integers that MySQL has
 
 
 class Removed(BaseModel, frozen=True):
-    """Rows up to ts that left with their partition (history.incarnations.Removal), by the name of the partition column."""
+    """Rows up to ts that left with their partition (history.incarnations.Removal), by the names of the partition columns."""
 
     ts: int
     column: str
@@ -28,6 +28,19 @@ class Removed(BaseModel, frozen=True):
     null: bool = False
     text: bool = False
     modulus: int | None = None
+    also: tuple[Removed, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The partition columns."""
+        return (self.column, *(a.column for a in self.also))
+
+    def of(self, piece: Piece) -> Flags:
+        """Return which rows belong to the partition, by all partition columns."""
+        out = self.has(piece.cells(self.column))
+        for a in self.also:
+            out = out & a.has(piece.cells(a.column))
+        return out
 
     def has(self, cells: pa.Array) -> Flags:
         """Return which cells of the partition column belong to the partition."""
@@ -113,13 +126,13 @@ class FoldRules(BaseModel, frozen=True):
     @property
     def decisive(self) -> tuple[str, ...]:
         """Columns that say whether a row of the snapshot was removed."""
-        partition = dict.fromkeys(r.column for r in self.removed)
+        partition = dict.fromkeys(c for r in self.removed for c in r.columns)
         return (*partition, COMMIT_TS) if self.removed or self.emptied_ts > ALWAYS else ()
 
     @property
     def counting(self) -> tuple[str, ...]:
         """Columns that say whether a change counts, and for what."""
-        return tuple(dict.fromkeys((COMMIT_TS, *(r.column for r in self.removed), *((ORIGIN,) if self.origin else ()))))
+        return tuple(dict.fromkeys((COMMIT_TS, *(c for r in self.removed for c in r.columns), *((ORIGIN,) if self.origin else ()))))
 
     def standing(self, piece: Piece) -> Flags | None:
         """Return which rows of the snapshot are neither deleted by position nor removed by a statement; None for all."""
@@ -145,7 +158,7 @@ class FoldRules(BaseModel, frozen=True):
         out = np.zeros(piece.count, np.bool_)
         ts = np.asarray(piece.cells(COMMIT_TS).fill_null(np.iinfo(np.int64).max))
         for r in self.removed:
-            out |= (ts <= r.ts) & r.has(piece.cells(r.column))
+            out |= (ts <= r.ts) & r.of(piece)
         return out
 
 

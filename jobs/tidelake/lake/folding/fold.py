@@ -59,7 +59,7 @@ class Fold:
 
         Workers have the same condition in Arrow (lake.columns.fold_rules.Removed).
         """
-        return _in_partition(quote(self.partition_column(r).lake_name), r)
+        return " AND ".join(_in_partition(quote(self.partition_column(c).lake_name), c) for c in r.conditions)
 
 
 def _in_partition(name: str, r: Removal) -> str:

@@ -81,6 +81,7 @@ def removed(fold: Fold, r: Removal) -> Removed:
         null=r.null,
         text=r.text,
         modulus=r.modulus,
+        also=tuple(removed(fold, a) for a in r.also),
     )
 
 
