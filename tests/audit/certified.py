@@ -79,7 +79,7 @@ def add_cuts(lake: Lake, many: int = CUTS, apart: int = 1) -> Cut:
 
 def audited(lake: Lake, start: int = 1, keys: PublicKeys | None = None) -> Audited:
     """The result of an audit."""
-    return audit(lake.feed, start, keys)
+    return audit(lake.feed.name, lake.store.uri, start, keys)
 
 
 def first_wrong(lake: Lake) -> tuple[int, str, str]:

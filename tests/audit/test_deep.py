@@ -69,7 +69,7 @@ def decoded(feed: Feed, chain: Chain, manifests: Manifests, sample: dict[int, se
 
 
 def test_a_whole_lake_is_decoded_and_folded_again(feed: Feed, chain: Chain) -> None:
-    found = audit(feed, deep=True)
+    found = audit(feed.name, feed.lake.uri, deep=feed)
     assert found.wrong == []
     assert found.checked["decoded events"] >= sum(p.says.events.get("row", 0) for p in chain.readable) > 40
     assert found.checked["folded buckets"] >= 3

@@ -61,6 +61,18 @@ def test_a_changed_lake_ends_with_3_and_the_first_place_that_is_wrong(folder: Pa
     assert (said["feed"], said["first"], said["last"], said["checked"]["certificates"]) == ("shop", 1, CUTS, CUTS)
 
 
+def test_a_lake_alone_is_enough(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    alone = ["audit", "--feed", "shop", "--lake", str(folder / "lake"), "--schemas", "/nowhere"]
+    assert run(alone) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"shop, cuts 1 to {CUTS}: as certified"
+    with changed(folder / "lake" / landed_at(2), flipped):
+        assert run(alone) == 3
+    assert run([*alone, "--deep"]) == 2
+    assert "leave out --lake, and give the folder of the feeds with --schemas" in capsys.readouterr().err
+    assert run([*alone[:-3], str(folder / "nothing")]) == 2
+    assert "NOT_PUBLISHED: feed shop has no certificate in " in capsys.readouterr().err
+
+
 def test_a_feed_without_certificates_and_a_cut_that_is_not_there_are_wrong_use(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert audit(folder, "--from", "9") == 2
     assert "NOT_A_CUT: feed shop has no cut 9; its newest certificate is of cut 4" in capsys.readouterr().err

@@ -91,7 +91,7 @@ def test_a_lake_of_the_version_before_is_read_and_run_on(old: Upgraded) -> None:
     assert [old.run(hour) for hour in (TWELVE, THIRTEEN)] == [3, 4]
     assert old.differs(THIRTEEN) == old.none(THIRTEEN)
     assert old.differs(TEN) == old.none(TEN), "cuts of both versions stand side by side"
-    audited = audit(old.lake.feed, deep=True)
+    audited = audit(old.lake.feed.name, old.lake.store.uri, deep=old.lake.feed)
     assert (audited.first, audited.last, audited.wrong) == (1, 4, [])
     assert audited.checked["certificates"] == 4
     assert [u.many for u in audited.unchecked if "an earlier version of Tidelake wrote them, without a chain" in u.why] == [2]

@@ -46,40 +46,43 @@ class Audited(BaseModel):
     wrong: list[Wrong]
 
 
-def audit(feed: Feed, start: int = 1, keys: PublicKeys | None = None, *, deep: bool = False, progress: OnRead | None = None) -> Audited:
+def audit(
+    name: str, lake: str, start: int = 1, keys: PublicKeys | None = None, *, deep: Feed | None = None, progress: OnRead | None = None
+) -> Audited:
     """Check a feed's cuts by their certificates. Reads the lake's files and nothing else.
 
     Args:
-        feed: The feed.
+        name: The feed's name.
+        lake: URI of the lake.
         start: Number of the first cut to audit.
         keys: Public keys whose signatures count; None: signatures are not checked.
-        deep: Also decode the landed messages again, and fold a sample of buckets with the specification.
+        deep: The feed, to decode the landed messages again as it says, and fold a sample of buckets with the specification. None: not.
         progress: Called with (bytes read, bytes in all) while objects are compared.
 
     Raises:
         ConfigError: NOT_PUBLISHED, NOT_A_CUT.
         StorageError: The store cannot be read.
     """
-    store, findings = open_store(feed.lake.uri), Findings()
+    store, findings = open_store(lake), Findings()
     log.info("certificates", extra={"begins": "read"})
-    chain = read_chain(store, feed.name, start, findings)
-    check_chain(store, feed.name, chain, findings)
-    check_signatures(store, feed.name, chain, keys, findings)
+    chain = read_chain(store, name, start, findings)
+    check_chain(store, name, chain, findings)
+    check_signatures(store, name, chain, keys, findings)
     check_windows(chain, findings)
     check_counts(chain, findings)
     log.info("landed objects", extra={"begins": "compare"})
-    manifests = check_inputs(store, feed, chain, findings, progress)
-    retained = check_cuts(store, feed.name, chain, findings)
+    manifests = check_inputs(store, chain, findings, progress)
+    retained = check_cuts(store, name, chain, findings)
     log.info("tables", extra={"begins": "compare"})
-    settings = file_settings(feed.lake.uri)
-    check_tables(store, feed.name, retained, settings, findings, progress)
-    if deep and not findings.wrong:
-        _deep(store, feed, chain, retained, manifests, settings, findings, progress)
-    elif deep:
+    settings = file_settings(lake)
+    check_tables(store, name, retained, settings, findings, progress)
+    if deep is not None and not findings.wrong:
+        _deep(store, deep, chain, retained, manifests, settings, findings, progress)
+    elif deep is not None:
         findings.skip("messages and rows", "something else is wrong")
     findings.skip("tables", _METADATA, sum(len(p.subjects) for p in retained))
     return Audited(
-        feed=feed.name,
+        feed=name,
         first=min(chain.audited),
         last=max(chain.audited),
         checked=dict(findings.checked),

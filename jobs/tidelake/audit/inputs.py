@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import get_args
 
 from pydantic import ValidationError
 
@@ -12,7 +13,7 @@ from tidelake.archives import layout_of
 from tidelake.audit.findings import Findings, OnRead
 from tidelake.audit.objects import NamedObject, check_objects
 from tidelake.audit.proofs import READERS, Chain, Offsets, StoredCertificate
-from tidelake.config.feed import Feed
+from tidelake.config.source import LayoutName
 from tidelake.io.storage import Store
 from tidelake.lake.proof.model import ManifestDigest
 from tidelake.land.store.coverage import coverage
@@ -21,7 +22,7 @@ from tidelake.land.store.manifest import Manifest
 Manifests = dict[str, Manifest]
 
 
-def check_inputs(store: Store, feed: Feed, chain: Chain, findings: Findings, progress: OnRead | None) -> Manifests:
+def check_inputs(store: Store, chain: Chain, findings: Findings, progress: OnRead | None) -> Manifests:
     """Compare manifests and landed objects with their sums, and the offsets of every cut with the manifests.
 
     Returns:
@@ -34,8 +35,7 @@ def check_inputs(store: Store, feed: Feed, chain: Chain, findings: Findings, pro
             for o in manifests[m.key].objects if m.key in manifests else ():
                 objects.setdefault(o.key, NamedObject(key=o.key, sha256=o.sha256, size=o.size, cut=proof.seq))
     check_objects("landed objects", store, objects.values(), findings, progress)
-    layout = feed.source.layout
-    _check_offsets(chain, manifests, layout_of(layout).file_bits if layout else 0, findings)
+    _check_offsets(chain, manifests, findings)
     return manifests
 
 
@@ -76,7 +76,7 @@ def _manifest(cut: int, m: ManifestDigest, content: bytes | None, findings: Find
     return manifest
 
 
-def _check_offsets(chain: Chain, manifests: Manifests, file_bits: int, findings: Findings) -> None:
+def _check_offsets(chain: Chain, manifests: Manifests, findings: Findings) -> None:
     """Every offset that a cut says is complete is landed, or never held a message."""
     for proof in chain.readable:
         said = proof.says
@@ -88,11 +88,12 @@ def _check_offsets(chain: Chain, manifests: Manifests, file_bits: int, findings:
         elif parent is None and chain.continued(proof):
             findings.skip(f"offsets of cut {proof.seq}", f"it continues cut {chain.continued(proof)}, whose certificate is not read")
         else:
-            _check_partitions(proof, parent.offsets if parent else {}, mine, file_bits, findings)
+            _check_partitions(proof, parent.offsets if parent else {}, mine, findings)
 
 
-def _check_partitions(proof: StoredCertificate, known: Offsets, manifests: Sequence[Manifest], file_bits: int, findings: Findings) -> None:
+def _check_partitions(proof: StoredCertificate, known: Offsets, manifests: Sequence[Manifest], findings: Findings) -> None:
     """Compare the offsets of a cut with those of the cut that it continues and with manifests."""
+    file_bits = max((layout_of(m.layout).file_bits for m in manifests if m.layout in get_args(LayoutName)), default=0)  # a topic has none
     landed = coverage(manifests, known, file_bits).prefixes
     for topic, partitions in proof.says.offsets.items():
         for number, (first, last) in partitions.items():

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tidelake.cli.common import DEFAULT_SCHEMAS, Debug, FeedName, Json, SchemasFolder, out, print_json, say, working
 from tidelake.config.feed import load_feed
+from tidelake.errors import ConfigError
 from tidelake.io.texts import plural
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 WRONG = 3
+_NO_LAKE = "leave out --lake, and give the folder of the feeds with --schemas"
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +36,9 @@ def audit(
     deep: Annotated[
         bool, typer.Option("--deep", help="Also decode the landed messages again, and fold a sample of buckets in plain Python.")
     ] = False,
+    lake: Annotated[
+        str | None, typer.Option("--lake", metavar="URI", help="The lake, without the feed's folder and its variables. Not with --deep.")
+    ] = None,
     schemas: SchemasFolder = DEFAULT_SCHEMAS,
     as_json: Json = False,
     debug: Debug = False,
@@ -45,14 +50,19 @@ def audit(
     Offsets are contiguous, and Iceberg's snapshots have the files that are listed.
     The command only reads.
     With --deep, the landed messages are decoded again and counted, and a sample of buckets is folded by the specification.
+    With --lake nothing else is needed: neither the feed's folder nor its variables.
     With --public-key every certificate must be signed by one of the keys, from the first signed one on.
     Exit code 0: all is as certified; 3: something is not, and the first such place is named.
     """
     from tidelake.audit.audit import audit as run
     from tidelake.io.signing import public_keys
 
+    if lake and deep:
+        raise ConfigError("--lake and --deep exclude each other: only the feed's files say how its messages are decoded", remedy=_NO_LAKE)
+    known = None if lake else load_feed(schemas, feed)
+    where = known.lake.uri if known else lake or ""
     with working("audit") as bar:
-        found = run(load_feed(schemas, feed), start, public_keys(public_key or ()), deep=deep, progress=bar)
+        found = run(feed, where, start, public_keys(public_key or ()), deep=known if deep else None, progress=bar)
     if as_json:
         print_json(found.model_dump())
     else:
