@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.io.object_store import Store
+from tidelake.land.store.ranges import Ranges
 from tidelake.order.arrow.table_models import CellPosition, SentName
 from tidelake.order.repeated_offsets import Again
 from tidelake.wire.kernels.arrays import Flags, Longs
@@ -19,7 +21,12 @@ REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to 
 
 
 def event_groups(
-    store: Store, key: str, folder: Path, columns: Sequence[str], wanted: Callable[[int, int], bool] = lambda low, high: True
+    store: Store,
+    key: str,
+    folder: Path,
+    columns: Sequence[str],
+    wanted: Callable[[Any, Any], bool] = lambda low, high: True,
+    by: str = "commit_ts",
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a file, one in memory at a time.
 
@@ -28,14 +35,15 @@ def event_groups(
         key: The file.
         folder: A folder for the local copy.
         columns: Columns to read.
-        wanted: Told the lowest and highest commit ts (TSO) of a group in which every row has one, says whether to read it.
+        wanted: Told the lowest and highest value of a group in which every row has one, says whether to read it.
+        by: The column of these values.
     """
     path = folder / "events.parquet"
     store.download(key, path)
     with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:
-        leaf = next(n for n in range(len(file.schema)) if file.schema.column(n).path == "commit_ts")
+        leaf = next((n for n in range(len(file.schema)) if file.schema.column(n).path == by), None)
         for group in range(file.num_row_groups):
-            known = file.metadata.row_group(group).column(leaf).statistics
+            known = None if leaf is None else file.metadata.row_group(group).column(leaf).statistics
             certain = known is not None and known.has_min_max and known.has_null_count and not known.null_count
             if not certain or wanted(known.min, known.max):
                 found = file.read_row_group(group, columns=list(columns), use_threads=False)
@@ -60,15 +68,23 @@ def inside(ts: Longs, span: SentName | CellPosition) -> Flags:
 
 
 def any_of(again: Sequence[Again], events: pa.Table) -> Flags:
-    """Return which events have one of these offsets."""
+    """Return which events are among these."""
     found = np.zeros(events.num_rows, np.bool_)
     if not again:
         return found
     partition, offset = (numbers(events.column(c).combine_chunks(), -1) for c in ("partition", "offset"))
+    ordinal = numbers(events.column("ordinal").combine_chunks(), -1) if any(a.ordinals for a in again) else offset
     (hour, hours), (topic, topics) = coded(events, HOUR), coded(events, "topic")
     for a in again:
         if a.hour in hours and a.topic in topics:
-            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition)
-            for first, last in a.offsets:
-                found |= mine & (offset >= first) & (offset <= last)
+            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition) & among(offset, a.offsets)
+            found |= mine & among(ordinal, a.ordinals) if a.ordinals else mine
+    return found
+
+
+def among(values: Longs, ranges: Ranges) -> Flags:
+    """Return which values lie in one of these ranges, which ascend and do not overlap."""
+    first, last = np.array(ranges, np.int64).T
+    at = np.searchsorted(first, values, side="right") - 1
+    found: Flags = (at >= 0) & (values <= last[at])
     return found
