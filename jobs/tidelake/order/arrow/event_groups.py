@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +20,7 @@ REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to 
 
 
 def event_groups(
-    store: Store,
-    key: str,
-    folder: Path,
-    columns: Sequence[str],
-    wanted: Callable[[Any, Any], bool] = lambda low, high: True,
-    by: str = "commit_ts",
+    store: Store, key: str, folder: Path, columns: Sequence[str], wanted: Callable[[int, int], bool] = lambda low, high: True
 ) -> Iterator[pa.Table]:
     """Yield the row groups of a file, one in memory at a time.
 
@@ -35,15 +29,14 @@ def event_groups(
         key: The file.
         folder: A folder for the local copy.
         columns: Columns to read.
-        wanted: Told the lowest and highest value of a group in which every row has one, says whether to read it.
-        by: The column of these values.
+        wanted: Told the lowest and highest commit ts (TSO) of a group in which every row has one, says whether to read it.
     """
     path = folder / "events.parquet"
     store.download(key, path)
     with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:
-        leaf = next((n for n in range(len(file.schema)) if file.schema.column(n).path == by), None)
+        leaf = next(n for n in range(len(file.schema)) if file.schema.column(n).path == "commit_ts")
         for group in range(file.num_row_groups):
-            known = None if leaf is None else file.metadata.row_group(group).column(leaf).statistics
+            known = file.metadata.row_group(group).column(leaf).statistics
             certain = known is not None and known.has_min_max and known.has_null_count and not known.null_count
             if not certain or wanted(known.min, known.max):
                 found = file.read_row_group(group, columns=list(columns), use_threads=False)

@@ -76,7 +76,7 @@ def compared(events: pa.Table, hours: Sequence[str], topic: str, partition: int,
     kept = np.asarray(events.column("back")) & ~copied
     kept &= among(offset, told) if told else False
     return Compared(
-        again=tuple(_as_again(events, hours, topic, partition)),
+        again=tuple(_as_again(events, hours, topic, partition, union([((s.run.first, s.run.last),) for s in found if s.low]))),
         rows=int(copied.sum()),
         first=int(offset[copied].min()) if copied.any() else None,
         kept=int(kept.sum()),
@@ -84,8 +84,11 @@ def compared(events: pa.Table, hours: Sequence[str], topic: str, partition: int,
     )
 
 
-def _as_again(events: pa.Table, hours: Sequence[str], topic: str, partition: int) -> Iterable[Again]:
-    """Copies by their offsets, and by their place in messages of which not all events are copies."""
+def _as_again(events: pa.Table, hours: Sequence[str], topic: str, partition: int, spans: Ranges) -> Iterable[Again]:
+    """Copies by their offsets, and by their place in messages of which not all events are copies.
+
+    spans: Offsets whose events are all here. Between two spans there may be others.
+    """
     hour, offset, ordinal = (np.asarray(events.column(c)).astype(np.int64) for c in ("hour", "offset", "ordinal"))
     copied = np.asarray(events.column("copied"))
     for h in np.unique(hour[copied]).tolist():
@@ -95,14 +98,17 @@ def _as_again(events: pa.Table, hours: Sequence[str], topic: str, partition: int
         whole = np.logical_and.reduceat(copied[mine], begins)
         some = np.logical_or.reduceat(copied[mine], begins) & ~whole
         if whole.any():
-            yield Again(hour=hours[h], topic=topic, partition=partition, offsets=_stretches(offset[mine][begins], whole))
+            here = offset[mine][begins]
+            span = np.searchsorted([first for first, _ in spans], here, side="right")
+            yield Again(hour=hours[h], topic=topic, partition=partition, offsets=_stretches(here, whole, span))
         for at in np.flatnonzero(some).tolist():
             rows = mine[begins[at] : begins[at + 1] if at + 1 < len(begins) else len(mine)]
-            ordinals, here = _stretches(ordinal[rows], copied[rows]), int(offset[rows[0]])
-            yield Again(hour=hours[h], topic=topic, partition=partition, offsets=((here, here),), ordinals=ordinals)
+            ordinals, at_offset = _stretches(ordinal[rows], copied[rows], np.zeros(len(rows), np.int64)), int(offset[rows[0]])
+            yield Again(hour=hours[h], topic=topic, partition=partition, offsets=((at_offset, at_offset),), ordinals=ordinals)
 
 
-def _stretches(values: Longs, chosen: Flags) -> Ranges:
-    """The ranges from the first to the last value of chosen ones that follow one another. values: ascending."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], chosen, [False]]).astype(np.int8)))
-    return tuple(zip(values[edges[::2]].tolist(), values[edges[1::2] - 1].tolist(), strict=True))
+def _stretches(values: Longs, chosen: Flags, span: Longs) -> Ranges:
+    """The ranges from the first to the last value of chosen ones that follow one another in a span. values: ascending."""
+    goes_on = chosen[1:] & chosen[:-1] & (span[1:] == span[:-1])
+    first, last = chosen & ~np.append(False, goes_on), chosen & ~np.append(goes_on, False)
+    return tuple(zip(values[first].tolist(), values[last].tolist(), strict=True))
