@@ -42,7 +42,7 @@ def test_no_event_column_is_of_a_type_that_cannot_pass_to_spark() -> None:
     ]
     assert refused == []
     assert EVENT.field("after").type == EVENT.field("before").type == pa.list_(pa.binary())
-    assert len(EVENT) == 26
+    assert len(EVENT) == 27
     assert [f.name for f in EVENT if not f.nullable] == ["kind"]
 
 

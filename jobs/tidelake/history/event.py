@@ -63,6 +63,7 @@ EVENT = pa.schema(
         pa.field("raw_key", pa.binary()),
         pa.field("raw_value", pa.binary()),
         pa.field("checksum", pa.string()),  # one of CHECKSUMS; null if the message has none
+        pa.field("source", pa.string()),  # source_names.source_name of rows and statements without commit ts; null if the message has none
     ]
 )
 
@@ -118,7 +119,13 @@ class RowSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One event in plain Python, for general readers and tests. commit_ts: TSO, unsigned."""
+    """One event in plain Python, for general readers and tests.
+
+    Attributes:
+        commit_ts: TSO, unsigned.
+        source: The producer's own name of the change (source_names.source_name). Events of a partition that have one name, table, operation
+            and cells are one change that was sent again.
+    """
 
     kind: str
     op: str | None = None
@@ -140,6 +147,7 @@ class Event:
     raw_key: bytes | None = None
     raw_value: bytes | None = None
     checksum: str | None = None
+    source: str | None = None
 
 
 @dataclass(slots=True)
@@ -180,7 +188,8 @@ class EventRows:
 _DDL = EVENT.get_field_index("ddl")
 _SENT = EVENT.set(_DDL, pa.field("ddl", pa.binary()))  # binary first: to check bytes for a string column Arrow would make a str of them
 _PLAIN = (
-    "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value checksum"
+    "kind op database table physical_table_id after before handle_only claim_check ddl ddl_type error_code error raw_key raw_value "
+    "checksum source"
 ).split()
 
 

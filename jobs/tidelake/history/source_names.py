@@ -1,0 +1,76 @@
+"""The producer's own name of a change, for feeds without commit ts: where the change stands in the source's binlog.
+
+name := server "/" base "." file (10 digits) ":" position (19 digits) ":" row (10 digits)
+For example 1/mysql-bin.0000000012:0000000000000004567:0000000003.
+
+Base and file are those of the binlog file (`mysql-bin.000012`). The server and the base are the name's binlog. Within a binlog, texts sort
+as the changes do, because all that follows the base has a fixed width.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+LAST_ROW = 10**10 - 1  # row of a change that is the last one of its transaction, if the producer does not number it
+PLACE_WIDTH = 1 + 10 + 1 + 19 + 1 + 10  # characters that follow the binlog in a name
+
+_MAX_POSITION = (1 << 63) - 1
+_FILE = re.compile(r"([^/:]+)\.([0-9]{1,10})", re.ASCII)
+_NAME = re.compile(r"([0-9]+)/([^/:]+)\.([0-9]{10}):([0-9]{19}):([0-9]{10})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SourceName:
+    """Where a change stands in the source's binlog.
+
+    Attributes:
+        server: The server id; 0 if the producer does not send it.
+        base: Name of the binlog files without their number.
+        file: Number of the binlog file.
+        position: Position of the binlog event in the file, in bytes.
+        row: Number of the row in the binlog event or in its transaction; 0 for a statement; LAST_ROW.
+    """
+
+    server: int
+    base: str
+    file: int
+    position: int
+    row: int
+
+
+def source_name(server: int, file: str, position: int, row: int) -> str | None:
+    """Return the text of a name, None if it does not name one change: without a numbered file, or with a number out of range.
+
+    Give only what names one change. All rows of a snapshot have one position, for example, so they have no name.
+
+    Args:
+        server: The server id; 0 if the producer does not send it.
+        file: The binlog file, e.g. `mysql-bin.000012`.
+        position: Position in the file, in bytes.
+        row: Number of the row in its binlog event or in its transaction, LAST_ROW for a last row without number.
+    """
+    found = _FILE.fullmatch(file)
+    if found is None or server < 0 or not 0 <= position <= _MAX_POSITION or not 0 <= row <= LAST_ROW:
+        return None
+    return f"{server}/{found[1]}.{int(found[2]):010}:{position:019}:{row:010}"
+
+
+def read_source_name(text: str) -> SourceName:
+    """Return the name with this text. Raises ValueError."""
+    found = _NAME.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not the name of a change in a binlog, expected server/base.file:position:row")
+    return SourceName(int(found[1]), found[2], int(found[3]), int(found[4]), int(found[5]))
+
+
+def binlog_of(text: str) -> str:
+    """Return the part of a name that says the binlog: its server and the base of its files."""
+    return text[:-PLACE_WIDTH]
+
+
+def shown(text: str) -> str:
+    """Return a name as MySQL's users know it: `mysql-bin.000012:4567, row 3, server 1`."""
+    name = read_source_name(text)
+    row = "last row" if name.row == LAST_ROW else f"row {name.row}"
+    return f"{name.base}.{name.file:06}:{name.position}, {row}, server {name.server}"
