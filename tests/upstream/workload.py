@@ -51,10 +51,11 @@ class Table:
 
 @dataclass
 class Workload:
-    """Draws what happens. names: the keyed tables as they are called now."""
+    """Draws what happens. zero_years: whether a YEAR may be 0000."""
 
     server: MariaDB
     random: Random
+    zero_years: bool = True
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
     _new: int = 0
@@ -136,7 +137,8 @@ class Workload:
         return f"({', '.join(cells)})"
 
     def _cell(self, sql: str) -> str:
-        return "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
+        cell = "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
+        return "1999" if sql == "YEAR" and cell == "0" and not self.zero_years else cell
 
     def _fresh(self) -> str:
         self._new += 1
