@@ -17,6 +17,7 @@ DATABASE = "shop"
 TYPES = [*NUMBERS, *EXACT, *FLOATS, *MOMENTS, *TEXTS, *FOREIGN, *BYTES, *BITS, *ENUMS, "JSON"]
 ODD_NAMES = ["order", "Ünï köl", "x-y", "a.b", "select"]
 KEYLESS = "log"
+_PLAIN = {"YEAR": "1999", "FLOAT": "-1.5", "FLOAT UNSIGNED": "1.5", "DOUBLE(10,3)": "0.5"}
 _TAIL = "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci"
 
 
@@ -51,11 +52,11 @@ class Table:
 
 @dataclass
 class Workload:
-    """Draws what happens. zero_years: whether a YEAR may be 0000."""
+    """Draws what happens. plain: a SELECT says all of a row: no YEAR 0000, no digits of FLOAT that the server's own texts lack."""
 
     server: MariaDB
     random: Random
-    zero_years: bool = True
+    plain: bool = False
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
     _new: int = 0
@@ -138,7 +139,7 @@ class Workload:
 
     def _cell(self, sql: str) -> str:
         cell = "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
-        return "1999" if sql == "YEAR" and cell == "0" and not self.zero_years else cell
+        return _PLAIN[sql] if self.plain and sql in _PLAIN and cell != "NULL" else cell
 
     def _fresh(self) -> str:
         self._new += 1
