@@ -52,7 +52,6 @@ MODES: list[dict[str, Any]] = [
     {"schemas": False, "decimal_handling_mode": "string"},
     {"time_precision_mode": "connect", "bigint_unsigned_handling_mode": "precise", "decimal_handling_mode": "double"},
     {"time_precision_mode": "isostring", "binary_handling_mode": "base64", "column_propagate_source_type": ".*"},
-    {"time_precision_mode": "adaptive", "decimal_handling_mode": "string"},
 ]
 
 
@@ -62,7 +61,7 @@ def main(folder: Path) -> None:
     with TemporaryDirectory() as made, MariaDB(binlog=True) as server, KafkaBroker(Path(made)) as broker:
         for n, mode in enumerate(MODES):
             found.append({"settings": mode} | _recorded(server, broker, f"recorded-{n}", Path(made) / f"connect-{n}", mode))
-    (folder / "debezium_mariadb.json").write_text(json.dumps(found, ensure_ascii=False, indent=0))
+            (folder / "debezium_mariadb.json").write_text(json.dumps(found, ensure_ascii=False, indent=0))
 
 
 def _recorded(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, mode: dict[str, Any]) -> dict[str, Any]:
