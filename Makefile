@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FI
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-tidb coverage lint types bench bench-compare fuzz airflow docs reference sbom audit clean
+.PHONY: help setup demo test test-long test-tidb test-upstream coverage lint types bench bench-compare fuzz airflow docs reference sbom audit clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,12 +37,16 @@ test: $(READY) ## run all tests but the long ones
 	$(PYTEST) -m "not long"
 
 test-long: $(READY) ## run all tests, with every kill test and workload, and a backfill on a real scheduler
-	$(PYTEST) -m "not tidb"
+	$(PYTEST) -m "not tidb and not upstream"
 	$(BIN)/python -m tests.airflow.backfill
 
 test-tidb: $(READY) ## compare with a real TiDB: random DDL on filled tables, exports, hours, verify; needs Go, which builds it once
 	$(BIN)/python -m tests.tidb.programs
 	$(BIN)/python -m pytest --numprocesses 0 -m tidb tests/tidb
+
+test-upstream: $(READY) ## land what real producers (Debezium, …) send of a MariaDB, and compare; needs mariadbd and Java 17
+	$(BIN)/python -m tests.upstream.programs
+	$(BIN)/python -m pytest --numprocesses 0 -m upstream tests/upstream
 
 coverage: $(READY) ## run the tests that start no Spark and no Airflow, and print the lines of the package that they miss
 	$(PYTEST) -m "not long and not spark and not airflow" --cov --cov-report term

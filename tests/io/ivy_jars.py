@@ -1,0 +1,60 @@
+"""Jars of Maven Central with all that they depend on, through the Ivy that PySpark brings (docs/reference/platform.md 10)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import mkdtemp
+from xml.sax.saxutils import quoteattr
+
+import tidelake.spark.application
+from tidelake.spark.application import ivy_folder
+from tidelake.spark.java import ensure_java
+
+_SETTINGS = Path(tidelake.spark.application.__file__).with_name("ivysettings.xml")  # Maven Central and nothing else
+_FETCH_SECONDS = 1800
+
+
+def ivy_jars(name: str, modules: Sequence[str]) -> Path:
+    """The folder of that name in the cache, with the jars of `group:artifact:version` modules; fetched at the first use."""
+    folder = ivy_folder() / name
+    if not folder.is_dir():
+        ivy = next((Path(str(find_spec("pyspark").origin)).parent / "jars").glob("ivy-*.jar"))  # type: ignore[union-attr]
+        ivy_folder().mkdir(parents=True, exist_ok=True)
+        part = Path(mkdtemp(dir=ivy_folder(), prefix=f"{name}-"))
+        try:
+            wanted = part / "ivy.xml"
+            wanted.write_text(_ivy_xml(name, modules))
+            what = ["-ivy", str(wanted), "-confs", "default", "-retrieve", f"{part}/[artifact]-[revision].[ext]"]
+            command = [java(), "-jar", str(ivy), "-settings", str(_SETTINGS), "-cache", str(ivy_folder() / "cache"), *what]
+            said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_FETCH_SECONDS)
+            lacking = [m for m in modules if not list(part.glob("{1}-{2}.jar".format(*m.split(":"))))]
+            if said.returncode or lacking:
+                raise RuntimeError(f"Ivy did not fetch {', '.join(lacking or modules)}:\n{said.stdout[-2000:]}")
+            wanted.unlink()
+            part.rename(folder)
+        except OSError:  # another process was first
+            if not folder.is_dir():
+                raise
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def java() -> str:
+    """The program `java` that Spark runs on, too."""
+    ensure_java()
+    home = os.environ.get("JAVA_HOME")
+    return f"{home}/bin/java" if home else "java"
+
+
+def _ivy_xml(name: str, modules: Sequence[str]) -> str:
+    """What Ivy calls a module that depends on these: on what they need at run time."""
+    lines = [f'<ivy-module version="2.0"><info organisation="tests" module={quoteattr(name)}/><dependencies>']
+    for group, artifact, version in (m.split(":") for m in modules):
+        lines.append(f'<dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)} conf="default->default"/>')
+    return "\n".join([*lines, "</dependencies></ivy-module>"])

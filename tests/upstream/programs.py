@@ -1,0 +1,37 @@
+"""Producers of change messages, as jars of Maven Central, fetched once. `python -m tests.upstream.programs` fetches all of them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.io import kafka_broker
+from tests.io.ivy_jars import ivy_jars
+
+PROGRAMS = {  # name of the folder in the cache → modules
+    "debezium-mariadb-3.5.0": (
+        *(
+            f"{kafka_broker.GROUP}:{artifact}:{kafka_broker.VERSION}"
+            for artifact in ("connect-runtime", "connect-json", "connect-transforms")
+        ),
+        "io.debezium:debezium-connector-mariadb:3.5.0.Final",
+        "org.slf4j:slf4j-simple:1.7.36",
+    ),
+}
+
+
+def jars(name: str) -> Path:
+    """The folder with a program's jars, for `java -cp folder/*`."""
+    return ivy_jars(name, PROGRAMS[name])
+
+
+def main() -> int:
+    """Fetch all programs, and the broker. Returns the exit code."""
+    kafka_broker.kafka_jars()
+    for name in PROGRAMS:
+        sys.stderr.write(f"{name}: {jars(name)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
