@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.land.archive import HOUR
+from tests.land.archive import HOUR, make_feed
 from tests.land.sink_folder import DAY, START, checkpoint, put, sink
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import decoded_key, sink_key
@@ -56,6 +56,11 @@ def test_statements_are_those_of_the_schema_files_in_the_window(tmp_path: Path) 
     said = [(s.commit_ts, s.database, s.query.split("`")[0]) for s in sink_statements(feed, 400, 500)]
     assert said == [(400, "shop", "CREATE DATABASE "), (500, "shop", "ALTER TABLE ")]
     assert [s.commit_ts for s in sink_statements(feed, 401, 599)] == [500]
+
+
+def test_a_feed_of_live_topics_has_no_schema_files(tmp_path: Path) -> None:
+    feed = make_feed(tmp_path, source={"kind": "kafka", "uri": "localhost:9092"})
+    assert sink_statements(feed, 0, end_ts(HOUR)) == []
 
 
 def test_what_landing_saw_needs_no_archive_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,8 @@ def _fetched(feed: Feed, lake: Store, prefix: str) -> str | None:
 
 
 def _is_sink(feed: Feed) -> bool:
-    return bool(layout_of(feed.source.layout or "").file_bits)
+    layout = feed.source.layout  # none if the messages come from Kafka
+    return layout is not None and bool(layout_of(layout).file_bits)
 
 
 def _parsed(lake: Store, key: str) -> SinkTableSchema:
