@@ -22,11 +22,11 @@ OPTIONS = "[options]\noutput_xoffset = true"
 @pytest.mark.parametrize("way", WAYS)
 def test_the_lake_equals_the_source_at_every_quiet_point(server: MariaDB, broker: KafkaBroker, tmp_path: Path, way: str) -> None:
     random = Random(f"{SEED} {way}")
-    work = Workload(server, random, TYPES, truncates=False)
-    tables_sql, hours = work.begin(), Hours(broker, f"maxwell-{way}")
-    feed = LandedFeed(hours, tmp_path, way, "maxwell", tables_sql, OPTIONS)
+    work, hours = Workload(server, random, TYPES, truncates=False), Hours(broker, f"maxwell-{way}")
+    feed = LandedFeed(hours, tmp_path, way, "maxwell", "", OPTIONS)
     with maxwell(server, broker, hours.sent, tmp_path / "maxwell") as producer:
         producer.until(lambda: connected(producer), "the binlog")
+        work.begin()
         _hour(work, hours, producer)
         feed.run(0)
         feed.equal(server.url)

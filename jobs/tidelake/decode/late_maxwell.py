@@ -2,7 +2,8 @@
 
 binary, blobs   base64. BINARY(n) lacks its zero bytes at the end, as the binlog does: they are put back
 DECIMAL         digits as Java prints them (`1E-10`): without exponent, with the zeros of the column's scale
-SET             an array of names: joined by commas
+ENUM            a member as SQL writes it, with `''` for `'`
+SET             an array of such members: joined by commas
 JSON            a value that is no JSON text is a JSON string, which loses its quotes on the way
 """
 
@@ -38,8 +39,12 @@ def canonical(cells: pa.Array, mysql: MysqlType) -> pa.Array | None:
     match mysql.word:
         case "decimal":
             return plain_decimals(cells, mysql.scale)
+        case "enum":
+            spelled = _spelled(mysql)
+            return _each(cells, lambda cell: spelled.get(cell.decode(errors="replace"), cell)) if spelled else None
         case "set":
-            return _each(cells, _members)
+            spelled = _spelled(mysql)
+            return _each(cells, lambda cell: _members(cell, spelled))
         case "json":
             return _each(cells, _json)
         case _:
@@ -59,11 +64,18 @@ def _each(cells: pa.Array, change: Callable[[bytes], bytes]) -> pa.Array:
     return pa.array([change(c) for c in coded.dictionary.to_pylist()], pa.binary()).take(coded.indices)
 
 
-def _members(cell: bytes) -> bytes:
+def _spelled(mysql: MysqlType) -> dict[str, bytes]:
+    """Members by how Maxwell writes them, without those that it writes as they are."""
+    members = mysql.elements or ()
+    quoted = {sql: m for m in members for sql in (m.replace("'", "''"), m.replace("\\", "\\\\").replace("'", "''"))}
+    return {sql: m.encode() for sql, m in quoted.items() if sql not in members}
+
+
+def _members(cell: bytes, spelled: dict[str, bytes]) -> bytes:
     names = _parsed(cell)
     if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
         return cell
-    return ",".join(names).encode()
+    return b",".join([spelled.get(n, n.encode()) for n in names])
 
 
 def _json(cell: bytes) -> bytes:
