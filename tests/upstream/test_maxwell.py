@@ -14,6 +14,8 @@ from tests.upstream.maxwell import TYPES, connected, maxwell
 from tests.upstream.process import Process
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
+from tidelake.config.options import SinkOptions
+from tidelake.protocols import Context, decoder
 
 SEED = 22
 OPTIONS = "[options]\noutput_xoffset = true"
@@ -41,6 +43,17 @@ def test_the_lake_equals_the_source_at_every_quiet_point(server: MariaDB, broker
         _hour(work, hours, producer)
         feed.run(3)
         feed.equal(server.url, *work.keyed)
+    _is_one_row_at_each_place(hours)
+
+
+def _is_one_row_at_each_place(hours: Hours) -> None:
+    """What came again has the name that it had before, and no two rows have one name."""
+    found: dict[str, tuple[object, ...]] = {}
+    sent = [e for m in hours.messages() for e in decoder("maxwell").read(m.key, m.value, Context(options=SinkOptions(output_xoffset=True)))]
+    for e in (e for e in sent if e.kind == "row"):
+        assert e.source is not None
+        assert found.setdefault(e.source, (e.database, e.table, e.op, e.after, e.before)) == (e.database, e.table, e.op, e.after, e.before)
+    assert len(found) > 400
 
 
 def _hour(work: Workload, hours: Hours, producer: Process) -> None:
