@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.protocols import debezium_messages
 from tests.protocols.both_paths import Message
 from tests.protocols.json_messages import compact
 from tidelake.config.options import SinkOptions
@@ -106,6 +107,7 @@ OWN: dict[str, list[Message]] = {
         debezium("d", key={"id": 1}, before=_PLAIN | {"n": 1.5}, after=None),
         debezium("m", key={}, db="", table=""),
         debezium(None, key={"databaseName": "db"}, ddl="DROP TABLE t", tableChanges=[{"type": "DROP", "id": "x", "table": None}]),
+        *debezium_messages.OWN,
     ],
     "maxwell": [
         maxwell_rows(maxwell("update", data=_PLAIN, old={"v": "old"})),

@@ -273,7 +273,7 @@ def test_half_and_half_is_undecided() -> None:
         (None, b"", "an empty value; value begins with no bytes, key with null"),
         (None, b'{"id":1,"x":2}', "a JSON object with the members id, x; value begins with 7b 22 69 64"),
         (b"k", None, "null value, key 6b"),
-        (None, b'{"payload":{"source":{"connector":"mysql"},"op":"c"}}', "a Debezium envelope of connector 'mysql', not of TiCDC"),
+        (None, b'{"payload":{"source":{"connector":"postgresql"},"op":"c"}}', "a Debezium envelope of connector 'postgresql', not of"),
         (None, b'{"TableColumns":[],"TableVersion":1}', "a schema file of TiCDC's storage sink"),
         (None, b"PAR1....", "a Parquet file"),
     ],

@@ -52,12 +52,19 @@ class Table:
 
 @dataclass
 class Workload:
-    """Draws what happens. types: of columns, where a producer cannot send all; truncates: whether tables are truncated."""
+    """Draws what happens.
+
+    Attributes:
+        types: Types of columns, where a producer cannot send all.
+        truncates: Whether tables are truncated.
+        zero_years: Whether a YEAR may be 0000.
+    """
 
     server: MariaDB
     random: Random
     types: Sequence[str] = tuple(TYPES)
     truncates: bool = True
+    zero_years: bool = True
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
     _new: int = 0
@@ -139,7 +146,8 @@ class Workload:
         return f"({', '.join(cells)})"
 
     def _cell(self, sql: str) -> str:
-        return "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
+        cell = "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
+        return "1999" if sql == "YEAR" and cell == "0" and not self.zero_years else cell
 
     def _fresh(self) -> str:
         self._new += 1

@@ -75,8 +75,7 @@ def _fetched(feed: Feed, lake: Store, prefix: str) -> str | None:
 
 
 def _is_sink(feed: Feed) -> bool:
-    layout = feed.source.layout  # none if the messages come from Kafka
-    return layout is not None and bool(layout_of(layout).file_bits)
+    return feed.source.layout is not None and bool(layout_of(feed.source.layout).file_bits)  # live topics have no layout
 
 
 def _parsed(lake: Store, key: str) -> SinkTableSchema:

@@ -1,99 +1,81 @@
-"""Debezium's JSON envelope as TiCDC writes it (docs/reference/protocols.md 9.2): one event a message.
+"""Debezium's JSON envelope (docs/reference/protocols.md 9.2): one event a message.
 
+As TiCDC writes it:
 key    := {"payload": {handle column: value}, "schema"?: …}                       statements: {"databaseName"}, watermarks: {}
 value  := {"payload": {"source": {"db", "table", "commit_ts", …}, "op": "c" | "u" | "d", "before"?: row, "after"?: row, …}, "schema"?: …}
         | {"payload": {"source": …, "op": "m"}}                                    a resolved ts
         | {"payload": {"source": …, "ddl": statement, "tableChanges": [{"type": "CREATE" | "ALTER" | "DROP", …}]}}
-schema := {"fields": [{"field": "before" | "after", "fields": [{"field": column, "type", "name"?: Debezium's meaning, "tidb_type"?, …}]}]}
 
-How a value is written depends on its column's type, and only the schema says that (tidb_type with the TiDB extension, else what
-Debezium's names tell); with debezium-disable-schema the table's columns do (Context.columns). Where neither does, and with
-Context.types_later where the message does not, cells are the values as sent. Key and value are compressed each on its own.
+As Debezium's own connectors for MySQL and MariaDB write it (9.2.1): the same, without "payload" and "schema" if the converter's schemas are
+off, op "r" for a row of a snapshot and "t" for TRUNCATE, no commit_ts. A null value is a tombstone, {"ts_ms"} a heartbeat, {"status", "id",
+"event_count", "data_collections", "ts_ms"} the begin or end of a transaction: these are no events.
 
-What is lost on the way: a zero DATE or DATETIME is NULL (0 where NOT NULL), a NULL in a column with a default is that default, a DECIMAL
-is a double, an invalid ENUM or SET is "", the fraction digits of DATETIME and TIME are not said.
+How a value is written depends on its column's type, and only the schema says that (protocols.debezium_fields); without a schema the table's
+columns do (Context.columns). Where neither does, and with Context.types_later where the message does not, cells are the values as sent. Key
+and value are compressed each on its own.
+
+What TiCDC loses on the way: a zero DATE or DATETIME is NULL (0 where NOT NULL), a NULL in a column with a default is that default, a
+DECIMAL is a double, an invalid ENUM or SET is "", the fraction digits of DATETIME and TIME are not said.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidelake.errors import ContractError, DecodeError
-from tidelake.history.ddl.column_types import MysqlType
+from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
+from tidelake.history.source_names import source_name
+from tidelake.protocols.debezium_fields import UPSTREAM, KnownTable, fields_of
 from tidelake.wire.cells.debezium_cells import DebeziumField, cell
 from tidelake.wire.compression import decompress
-from tidelake.wire.json.json_text import Number, integer, kind, load, refuse_width, required, statement, string
+from tidelake.wire.json.json_text import integer, kind, load, refuse_width, required, statement, string
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.columnar import Scanned
 
 if TYPE_CHECKING:
     from tidelake.protocols import Context
 
-OPS = {"c": "insert", "u": "update", "d": "delete"}
-WATERMARK = "m"
+OPS = {"c": "insert", "u": "update", "d": "delete", "r": "upsert"}
+WATERMARK, TRUNCATE = "m", "t"
 MAX_TS = (1 << 64) - 1
-MAX_WORD = 64  # characters of a type
-MEANINGS = {  # Debezium's name of a field → MySQL's word, where the schema has no tidb_type
-    "io.debezium.time.Date": "date",
-    "io.debezium.time.Timestamp": "datetime",
-    "io.debezium.time.MicroTimestamp": "datetime",
-    "io.debezium.time.ZonedTimestamp": "timestamp",
-    "io.debezium.time.MicroTime": "time",
-    "io.debezium.time.Year": "year",
-    "io.debezium.data.Bits": "bit",
-    "io.debezium.data.Enum": "enum",
-    "io.debezium.data.EnumSet": "set",
-    "io.debezium.data.Json": "json",
-    "io.debezium.data.TiDBVectorFloat32": "vector",
-}
-_COMMA = re.compile(r"(?<!\\),")
-
-Fields = dict[str, DebeziumField]
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """What is known of a table from elsewhere than the message. known: its columns by name; types_later: but their types may be others."""
-
-    known: dict[str, SchemaColumn]
-    types_later: bool
-    time_zone: str
-
-    @classmethod
-    def of(cls, database: str, table: str, context: Context) -> _Table:
-        """From the context."""
-        return cls({c.name: c for c in context.columns_of(database, table) or ()}, context.types_later, context.time_zone)
-
-    def column(self, name: str) -> SchemaColumn:
-        """A column of which the message says the name only."""
-        found = None if self.types_later else self.known.get(name)
-        return found or SchemaColumn(name)
+MAX_PLACE = (1 << 63) - 1
+_TICDC = "TiCDC"
+_HEARTBEAT = frozenset({"ts_ms"})
+_TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
+_STREAMED = (None, "false")  # source.snapshot of a change that was read from the binlog
+_OWN_STATEMENTS = ("SET ", "USE ")  # what a snapshot sends of the connector's own session
+_SIDES: dict[str, list[set[str]]] = {"c": [{"after"}], "r": [{"after"}], "u": [{"after"}, {"before", "after"}], "d": [{"before"}]}
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
-    """The event of one message. Raises DecodeError."""
+    """The event of one message, none for messages that say nothing of a change. Raises DecodeError."""
     if (size := len(key or b"") + len(value or b"")) > context.max_bytes:
         raise DecodeError(f"key and value have {size} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
     if value is None:
-        raise DecodeError("the Kafka value is null, expected a Debezium envelope", code="NULL_VALUE")
+        return []  # a tombstone, for topics that Kafka compacts: the delete came before it
     message = _loaded(value, context, "the value")
-    payload = _object(message, "payload", "the value")
+    bare = "payload" not in message
+    payload = message if bare else _object(message, "payload", "the value")
+    if payload.keys() in (_HEARTBEAT, _TRANSACTION):
+        return []
     source = _object(payload, "source", "the payload")
+    connector = _name(source, "connector") or _TICDC
+    if connector != _TICDC and connector not in UPSTREAM:
+        raise DecodeError(f"source.connector is {connector[:40]!r}, expected {_TICDC}, mysql or mariadb", code="UNKNOWN_TYPE")
     commit_ts = None if source.get("commit_ts") is None else integer(source, "commit_ts", "the source", 0, MAX_TS)
-    keys = _handle(key, context)
     op = string(payload, "op", "the payload") if payload.get("op") is not None else None
     if op is None:
-        return [_ddl(payload, source, commit_ts)]
+        return _ddl(payload, source, commit_ts)
     if op == WATERMARK:
         return [Event(kind="resolved", commit_ts=integer(source, "commit_ts", "the source", 0, MAX_TS))]
+    if op == TRUNCATE:
+        return [_truncate(source)]
     if op not in OPS:
-        raise DecodeError(f"op {op[:40]!r}, expected c, u, d or m", code="UNKNOWN_TYPE")
-    return [_row(op, payload, source, commit_ts, message, keys, context)]
+        raise DecodeError(f"op {op[:40]!r}, expected c, u, d, r, t or m", code="UNKNOWN_TYPE")
+    keys = _handle(key, context, bare=bare)
+    return [_row(op, payload, source, commit_ts, message.get("schema"), keys, context)]
 
 
 def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
@@ -105,20 +87,55 @@ def _loaded(payload: bytes, context: Context, what: str) -> dict[str, Any]:
     return load(decompress(payload, context.options.large_message_handle_compression, context.max_bytes, what), what)
 
 
-def _handle(key: bytes | None, context: Context) -> frozenset[str]:
-    """The names of the handle columns; older versions send no key."""
-    return frozenset(_object(_loaded(key, context, "the key"), "payload", "the key")) if key else frozenset()
+def _handle(key: bytes | None, context: Context, *, bare: bool) -> frozenset[str]:
+    """The names of the handle columns. None for a row without: older versions of TiCDC send no key, Debezium none for a table without."""
+    if not key or key == b"null":
+        return frozenset()
+    members = _loaded(key, context, "the key")
+    return frozenset(members if bare else _object(members, "payload", "the key"))
 
 
-def _ddl(payload: dict[str, Any], source: dict[str, Any], commit_ts: int | None) -> Event:
-    return Event(
+def _ddl(payload: dict[str, Any], source: dict[str, Any], commit_ts: int | None) -> list[Event]:
+    sql = statement(payload, "ddl", "the payload")
+    if not _is_streamed(source) and sql.upper().startswith(_OWN_STATEMENTS):
+        return []
+    event = Event(
         kind="ddl",
         commit_ts=commit_ts,
         database=_name(source, "db") or None,
         table=_name(source, "table") or None,
-        ddl=statement(payload, "ddl", "the payload"),
+        ddl=sql,
         ddl_type=_change(payload.get("tableChanges")),
+        source=_place(source),
     )
+    return [event]
+
+
+def _truncate(source: dict[str, Any]) -> Event:
+    """TRUNCATE as a row of the table's topic (skipped.operations without t); the statement itself comes as one, too."""
+    database, table = _names(source)
+    sql = ".".join("`" + name.replace("`", "``") + "`" for name in (database, table))
+    return Event(kind="ddl", database=database, table=table, ddl=f"TRUNCATE TABLE {sql}", source=_place(source))
+
+
+def _is_streamed(source: dict[str, Any]) -> bool:
+    """Whether the change was read from the binlog, not from the tables as they were."""
+    return source.get("snapshot") in _STREAMED
+
+
+def _place(source: dict[str, Any]) -> str | None:
+    """The name of a change of the binlog. Rows of a snapshot have none: they all say one position."""
+    if source.get("file") is None or not _is_streamed(source):
+        return None
+    server, position, row = (integer(source, name, "the source", 0, MAX_PLACE) for name in ("server_id", "pos", "row"))
+    return source_name(server, _name(source, "file"), position, row)
+
+
+def _names(source: dict[str, Any]) -> tuple[str, str]:
+    database, table = _name(source, "db"), _name(source, "table")
+    if not database or not table:
+        raise DecodeError(f"a row of database {database[:80]!r} and table {table[:80]!r}, expected both names", code="BAD_STRUCTURE")
+    return database, table
 
 
 def _change(changes: Any) -> str | None:
@@ -136,17 +153,16 @@ def _row(
     payload: dict[str, Any],
     source: dict[str, Any],
     commit_ts: int | None,
-    message: dict[str, Any],
+    schema: Any,
     keys: frozenset[str],
     context: Context,
 ) -> Event:
-    database, table = _name(source, "db"), _name(source, "table")
-    if not database or not table:
-        raise DecodeError(f"a row of database {database[:80]!r} and table {table[:80]!r}, expected both names", code="BAD_STRUCTURE")
+    database, table = _names(source)
     there = {side for side in ("before", "after") if payload.get(side) is not None}
-    if there not in ({"c": [{"after"}], "u": [{"after"}, {"before", "after"}], "d": [{"before"}]}[op]):  # "u": output-old-value is off
+    if there not in _SIDES[op]:  # "u" without before: output-old-value is off
         raise DecodeError(f"op {op} with {' and '.join(sorted(there)) or 'neither before nor after'}", code="BAD_STRUCTURE")
-    images = {side: _image(side, payload, message.get("schema"), _Table.of(database, table, context), keys) for side in there}
+    known = KnownTable.of(database, table, context, upstream=_name(source, "connector") in UPSTREAM)
+    images = {side: _image(side, payload, schema, known, keys) for side in there}
     row_schema, after = images.get("after", (None, None))
     before_schema, before = images.get("before", (None, None))
     return Event(
@@ -159,15 +175,18 @@ def _row(
         before_schema=before_schema,
         after=after,
         before=before,
+        source=_place(source),
     )
 
 
-def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys: frozenset[str]) -> tuple[RowSchema, list[bytes | None]]:
+def _image(
+    side: str, payload: dict[str, Any], schema: Any, table: KnownTable, keys: frozenset[str]
+) -> tuple[RowSchema, list[bytes | None]]:
     row = _object(payload, side, "the payload")
     if not row:
         raise DecodeError(f"{side} has no columns", code="BAD_STRUCTURE")
     refuse_width(row, side)
-    fields = None if schema is None else _fields(schema, side, table)
+    fields = None if schema is None else fields_of(schema, side, table)
     described, cells = [], []
     for name, value in row.items():
         where = f"column {name[:80]!r} of {side}"
@@ -181,64 +200,6 @@ def _image(side: str, payload: dict[str, Any], schema: Any, table: _Table, keys:
         described.append(SchemaColumn(c.name, c.type, name in keys, full_type=c.full_type, elements=c.elements))
         cells.append(cell(value, field, table.time_zone, where))
     return RowSchema(tuple(described)), cells
-
-
-def _fields(schema: Any, side: str, table: _Table) -> Fields:
-    for part in _list(schema, "the schema"):
-        if _text(part, "field") == side:
-            fields = (_field(f, table) for f in _list(part, f"the schema of {side}"))
-            return {f.column.name: f for f in fields}
-    raise DecodeError(f"the schema has no field {side}", code="BAD_STRUCTURE")
-
-
-def _list(schema: Any, what: str) -> list[dict[str, Any]]:
-    fields = schema.get("fields") if isinstance(schema, dict) else None
-    if not isinstance(fields, list) or not all(isinstance(f, dict) for f in fields):
-        raise DecodeError(f"{what}: member fields is a JSON {kind(fields)}, expected an array of objects", code="BAD_STRUCTURE")
-    return fields
-
-
-def _field(said: dict[str, Any], table: _Table) -> DebeziumField:
-    name, meaning = string(said, "field", "the schema"), _text(said, "name")
-    word = _text(said, "tidb_type") or MEANINGS.get(meaning, "bit" if _text(said, "type") == "boolean" else "")
-    if word:
-        column = SchemaColumn(name, _type(word), full_type=_bits(word, said), elements=_elements(word, said))
-        known = table.known.get(name)
-        if known is not None and known.type == column.type and column.full_type is None:
-            column = SchemaColumn(name, column.type, full_type=known.full_type, elements=column.elements or known.elements)
-    else:
-        column = table.column(name)
-    default = said.get("default")
-    return DebeziumField(column, meaning, default if isinstance(default, str) and not isinstance(default, Number) else None)
-
-
-def _type(word: str) -> str:
-    try:
-        if len(word) > MAX_WORD:
-            raise ContractError("too long")
-        return MysqlType.parse(word).name
-    except ContractError as e:
-        raise DecodeError(f"tidb_type {word[:80]!r} is no MySQL type", code="UNKNOWN_TYPE") from e
-
-
-def _bits(word: str, said: dict[str, Any]) -> str | None:
-    length = _text(said.get("parameters") or {}, "length")
-    return f"bit({length})" if word == "bit" and re.fullmatch("[0-9]{1,2}", length) else None
-
-
-def _elements(word: str, said: dict[str, Any]) -> tuple[str, ...] | None:
-    r"""Members joined by commas; a comma inside an ENUM's member is written `\\,`, inside a SET's there is none."""
-    if word not in ("enum", "set") or not (allowed := _text(said.get("parameters") or {}, "allowed")):
-        return None
-    return tuple(member.replace("\\,", ",") for member in _COMMA.split(allowed))
-
-
-def _text(said: Any, name: str) -> str:
-    """A member that is a string, or empty where it is absent."""
-    value = said.get(name) if isinstance(said, dict) else None
-    if value is None:
-        return ""
-    return string(said, name, "the schema")
 
 
 def _name(source: dict[str, Any], member: str) -> str:

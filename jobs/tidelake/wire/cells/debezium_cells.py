@@ -2,8 +2,12 @@
 
 integers        number, BIGINT UNSIGNED wrapped to int64         DATE       days since 1970-01-01
 BIT(1)          boolean, BIT(n): base64, little-endian           DATETIME   milli- or microseconds since 1970, as if UTC
-DECIMAL         double                                           TIMESTAMP  RFC 3339 text in UTC; second 0 = the zero timestamp
+DECIMAL         double; of connectors: below                     TIMESTAMP  RFC 3339 text in UTC; second 0 = the zero timestamp
 binary          base64                                           TIME       microseconds
+YEAR            number; 1900 is the year 0000
+
+Debezium's own connectors say in the schema's `name` how a value is written: in which unit of time (UNITS), as an ISO text, or, for DECIMAL
+and Decimal, as base64 of an unscaled big-endian number whose scale the schema has.
 
 Where a NULL was replaced by the column's default, the default's text stands instead: digits, a date, the raw text of a binary column.
 """
@@ -16,7 +20,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
@@ -29,11 +33,24 @@ from tidelake.history.event import SchemaColumn
 from tidelake.wire.cells.plain_cells import is_binary, number, scalar
 from tidelake.wire.json.json_text import Number, kind
 
-MICRO_TIMESTAMP = "io.debezium.time.MicroTimestamp"
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+UNITS = {  # meaning of a DATETIME or TIME → nanoseconds of its unit
+    "io.debezium.time.Timestamp": 1_000_000,
+    "io.debezium.time.MicroTimestamp": 1_000,
+    "io.debezium.time.NanoTimestamp": 1,
+    "org.apache.kafka.connect.data.Timestamp": 1_000_000,
+    "io.debezium.time.Time": 1_000_000,
+    "io.debezium.time.MicroTime": 1_000,
+    "io.debezium.time.NanoTime": 1,
+    "org.apache.kafka.connect.data.Time": 1_000_000,
+}
+YEAR_ZERO = 1900  # how connectors write the year 0000: 1900 itself is no YEAR
 MAX_FSP, MILLI_DIGITS = 6, 3  # a DATETIME of more fraction digits is sent in microseconds
 DAYS = (-719_528, 2_932_896)  # 0000-01-01 to 9999-12-31
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000 + 999_999
 MAX_DECIMAL = 65  # digits
+MAX_UNSCALED = 28  # bytes of 65 digits
+_EXACT = Context(prec=99)
 ZERO = "1970-01-01T00:00:00Z"
 _INTEGER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _DECIMAL = re.compile(r"-?[0-9]{1,65}(\.[0-9]{1,30})?", re.ASCII)
@@ -41,21 +58,40 @@ _INSTANT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2}
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DATETIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
 _TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
+_ISO_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z", re.ASCII)
+_ISO_DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?)Z", re.ASCII)
+_ISO_TIME = re.compile(r"([0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?)Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class DebeziumField:
-    """A column and its schema's description of the values. meaning: Debezium's name. default: text that may replace a NULL."""
+    """A column and its schema's description of the values.
+
+    Attributes:
+        column: The column.
+        meaning: Debezium's name for the form of the values.
+        default: Text that TiCDC sends for a NULL.
+        scale: Fraction digits of values with the meaning DECIMAL.
+    """
 
     column: SchemaColumn
     meaning: str = ""
     default: str | None = None
+    scale: int = 0
 
 
 def cell(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes | None:
     """The canonical text, or the bytes of a binary column. Raises DecodeError."""
     if value is None:
         return None
+    if isinstance(value, dict):
+        raise DecodeError(
+            f"{where}: a struct of Debezium's ({field.meaning or 'without a name'}), which has no column type here; "
+            "leave the column out with column.exclude.list",
+            code="BAD_VALUE",
+        )
+    if field.meaning == DECIMAL and isinstance(value, str) and not isinstance(value, Number):
+        return _unscaled(value, field, where)
     if field.column.type is None:
         return b"%d" % value if isinstance(value, bool) else scalar(value, where)  # BIT(1) is the only boolean
     if is_binary(field.column):
@@ -104,6 +140,17 @@ def _decimal(value: Any, field: DebeziumField, time_zone: str, where: str) -> by
     return (padded if Decimal(padded) == plain else f"{plain:f}").encode()
 
 
+def _unscaled(value: str, field: DebeziumField, where: str) -> bytes:
+    raw = _from_base64(value)
+    if not raw or len(raw) > MAX_UNSCALED:
+        _refuse(value, field, where)
+    return f"{Decimal(int.from_bytes(raw, 'big', signed=True)).scaleb(-field.scale, _EXACT):f}".encode()
+
+
+def _year(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
+    return b"0" if value == YEAR_ZERO else _integer(value, field, time_zone, where)
+
+
 def _bit(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
     if isinstance(value, bool) or (type(value) is int and 0 <= value < 1 << 64):
         return b"%d" % value
@@ -132,32 +179,57 @@ def _from_base64(text: str) -> bytes | None:
 
 
 def _date(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
-    if isinstance(value, str) and not isinstance(value, Number) and _DATE.fullmatch(value):
-        return value.encode()
+    if isinstance(value, str) and not isinstance(value, Number):
+        if _DATE.fullmatch(value):
+            return value.encode()
+        if iso := _ISO_DATE.fullmatch(value):
+            return iso[1].encode()
     if type(value) is not int or not DAYS[0] <= value <= DAYS[1]:
         _refuse(value, field, where)
     return _day(value).encode()
 
 
 def _datetime(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
-    if isinstance(value, str) and not isinstance(value, Number) and _DATETIME.fullmatch(value):
-        return value.encode()
+    if isinstance(value, str) and not isinstance(value, Number):
+        if _DATETIME.fullmatch(value):
+            return value.encode()
+        if iso := _ISO_DATETIME.fullmatch(value):
+            return f"{iso[1]} {_fraction(iso[2])}".encode()
     if type(value) is not int:
         _refuse(value, field, where)
     digits = _digits(field)
-    in_micros = field.meaning == MICRO_TIMESTAMP or (not field.meaning and digits is not None and digits > MILLI_DIGITS)
-    days, micros = divmod(value if in_micros else value * 1000, 86_400_000_000)
+    unit = 1_000 if digits is not None and digits > MILLI_DIGITS else 1_000_000
+    days, micros = divmod(_micros(value, field, unit, where), 86_400_000_000)
     if not DAYS[0] <= days <= DAYS[1]:
         _refuse(value, field, where)
     return f"{_day(days)} {_clock(micros, digits)}".encode()
 
 
 def _time(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
-    if isinstance(value, str) and not isinstance(value, Number) and _TIME.fullmatch(value):
-        return value.encode()
-    if type(value) is not int or abs(value) > MAX_TIME:
+    if isinstance(value, str) and not isinstance(value, Number):
+        if _TIME.fullmatch(value):
+            return value.encode()
+        if iso := _ISO_TIME.fullmatch(value):
+            return _fraction(iso[1]).encode()
+    if type(value) is not int:
         _refuse(value, field, where)
-    return f"{'-' if value < 0 else ''}{_clock(abs(value), _digits(field))}".encode()
+    micros = _micros(value, field, 1_000, where)
+    if abs(micros) > MAX_TIME:
+        _refuse(value, field, where)
+    return f"{'-' if micros < 0 else ''}{_clock(abs(micros), _digits(field))}".encode()
+
+
+def _micros(value: int, field: DebeziumField, unit: int, where: str) -> int:
+    """A number of units as microseconds. unit: nanoseconds of one, where the schema does not say it."""
+    micros, rest = divmod(value * UNITS.get(field.meaning, unit), 1_000)
+    if rest:
+        _refuse(value, field, where)
+    return micros
+
+
+def _fraction(clock: str) -> str:
+    """A time of day with the fraction digits that an ISO text shows, six at most: MySQL has no more."""
+    return clock[: len("00:00:00.000000")]
 
 
 def _timestamp(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
@@ -215,7 +287,8 @@ def _zone(name: str) -> tzinfo:
 
 
 _READERS: dict[str, Callable[[Any, DebeziumField, str, str], bytes]] = {
-    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "year"), _integer),
+    **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _integer),
+    "year": _year,
     **dict.fromkeys(("float", "double"), _float),
     "decimal": _decimal,
     "bit": _bit,
