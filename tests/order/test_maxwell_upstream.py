@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lake.histories import publish, rows_of
+from tests.lake.histories import printed, publish, rows_of
 from tests.lake.windows import table
 from tests.order.offset_feeds import opened
 from tests.protocols.json_messages import compact
@@ -21,10 +21,10 @@ def test_recorded_rows_have_the_values_of_the_source_in_tables_that_statements_m
     with opened(tmp_path, "maxwell", partitions=1) as (feed, lake):
         (feed.feed.folder / "tables.sql").write_text("CREATE TABLE shop.orders (id INT PRIMARY KEY, note VARCHAR(40));")
         publish(lake, feed.put(lake, {0: recorded()[:FIRST_RUN]}))
-        assert rows_of(lake, "shop.log2") == table(
-            ("a", "1", None), ("a", "1", None), ("b", "2", {"hex": "0001ff"}), ("end", "9", None), names=("line", "n", "raw")
-        )
-        every = {dict(row)["id"]: dict(row) for row in rows_of(lake, "shop.every")}
+        log = sorted(printed(lake, "shop.log2"), key=lambda row: row["line"])
+        raw = {"hex": "0001ff"}
+        assert [tuple(row.values()) for row in log] == [("a", "1", None), ("a", "1", None), ("b", "2", raw), ("end", "9", None)]
+        every = {row["id"]: row for row in printed(lake, "shop.every")}
         assert set(every) == {"1", "4", "5", "10"}
         names = ("iu", "b", "bu", "d", "d65", "f", "b9", "b64", "v", "bin", "vb", "bl", "dt", "ts", "y", "e", "s")
         assert {n: every["1"][n] for n in names} == {
@@ -33,7 +33,7 @@ def test_recorded_rows_have_the_values_of_the_source_in_tables_that_statements_m
             "bu": "18446744073709551615",
             "d": "0.0000000001",
             "d65": "-0.000000000000000000000000000001",
-            "f": "3.4e38",
+            "f": "3.4e+38",
             "b9": "341",
             "b64": "18446744073709551615",
             "v": "new",
