@@ -110,6 +110,7 @@ NAMED: list[tuple[Any, dict[str, Any], bytes, str | None]] = [
     ("/wM=", column("x", "bytes", "io.debezium.data.Bits", length="10"), b"1023", "bit"),
     (True, column("x", "boolean"), b"1", "bit"),
     ("it's, ok", column("x", "string", "io.debezium.data.Enum", allowed="x,it's\\, ok,"), b"it's, ok", "enum"),
+    ("it's\\, ok", column("x", "string", "io.debezium.data.Enum", allowed="x,it's\\, ok,"), b"it's, ok", "enum"),
     ("a,c", column("x", "string", "io.debezium.data.EnumSet", allowed="a,b,c"), b"a,c", "set"),
     ('{"a": 1}', column("x", "string", "io.debezium.data.Json"), b'{"a": 1}', "json"),
     ("/wA=", column("x", "bytes"), b"\xff\0", "varbinary"),
@@ -153,6 +154,19 @@ def test_types_that_the_message_lacks_are_left_for_later_where_the_table_may_hav
     assert found.after == [b"1", b"/wA=", b"\xff\0"]
     assert found.row_schema is not None
     assert [c.type for c in found.row_schema.columns] == [None, None, "varbinary"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (3_723_004_000, column("x", "int64", "io.debezium.time.MicroTime")),
+        (3_723_004, column("x", "int32", "io.debezium.time.Time")),
+        ("01:02:03.004Z", column("x", "string", "io.debezium.time.IsoTime")),
+    ],
+)
+def test_a_time_stays_microseconds_until_its_fraction_digits_are_known(value: Any, said: dict[str, Any]) -> None:
+    found, described = cell(value, said, replace(context(), types_later=True))
+    assert (found, described.type) == (b"3723004000", None)
 
 
 REFUSED: list[tuple[Any, dict[str, Any], str]] = [

@@ -42,6 +42,8 @@ database.include.list={database}
 schema.history.internal.kafka.bootstrap.servers={servers}
 schema.history.internal.kafka.topic={topic}-history
 include.schema.changes=true
+enable.time.adjuster=false
+skipped.operations=none
 heartbeat.interval.ms=1000
 provide.transaction.metadata=true
 transforms=one
@@ -59,7 +61,7 @@ def debezium(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, *, 
         port = free.getsockname()[1]
     known = {"servers": broker.servers, "folder": folder, "topic": topic, "database": DATABASE, "host": HOST, "server_port": server.port}
     known |= {"user": REPLICATOR.user, "password": REPLICATOR.password, "schemas": str(schemas).lower(), "port": port}
-    more = "".join(f"{name.replace('_', '.')}={value}\n" for name, value in settings.items())
+    more = "".join("{}={}\n".format(name.replace("_", "."), value) for name, value in settings.items())
     files = {"worker.properties": _WORKER, "connector.properties": _CONNECTOR}
     for name, text in files.items():
         (folder / name).write_text(text.format(**known) + (more if text is _CONNECTOR else ""))

@@ -18,6 +18,7 @@ DATABASE = "shop"
 TYPES = [*NUMBERS, *EXACT, *FLOATS, *MOMENTS, *TEXTS, *FOREIGN, *BYTES, *BITS, *ENUMS, "JSON"]
 ODD_NAMES = ["order", "Ünï köl", "x-y", "a.b", "select"]
 KEYLESS = "log"
+_PLAIN = {"YEAR": "1999", "FLOAT": "-1.5", "FLOAT UNSIGNED": "1.5", "DOUBLE(10,3)": "0.5"}
 _TAIL = "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci"
 
 
@@ -57,14 +58,14 @@ class Workload:
     Attributes:
         types: Types of columns, where a producer cannot send all.
         truncates: Whether tables are truncated.
-        zero_years: Whether a YEAR may be 0000.
+        plain: A SELECT says all of a row: no YEAR 0000, no digits of FLOAT that the server's own texts lack.
     """
 
     server: MariaDB
     random: Random
     types: Sequence[str] = tuple(TYPES)
     truncates: bool = True
-    zero_years: bool = True
+    plain: bool = False
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
     _new: int = 0
@@ -147,7 +148,7 @@ class Workload:
 
     def _cell(self, sql: str) -> str:
         cell = "NULL" if self.random.random() < 0.2 else literal(self.random, mysql_type(sql), "words")
-        return "1999" if sql == "YEAR" and cell == "0" and not self.zero_years else cell
+        return _PLAIN[sql] if self.plain and sql in _PLAIN and cell != "NULL" else cell
 
     def _fresh(self) -> str:
         self._new += 1

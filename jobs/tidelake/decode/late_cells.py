@@ -19,6 +19,7 @@ base64          Only the padded form. SQL also accepts blanks and missing paddin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -30,7 +31,7 @@ import pyarrow.compute as pc
 
 from tidelake.archives.readers.base64_text import Base64Error, decode
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.wire.cells.debezium_cells import DAYS, MAX_DECIMAL, MAX_FSP, MAX_TIME, MILLI_DIGITS, ZERO
+from tidelake.wire.cells.debezium_cells import DAYS, ESCAPED_COMMA, MAX_DECIMAL, MAX_FSP, MAX_TIME, MILLI_DIGITS, YEAR_ZERO, ZERO
 from tidelake.wire.kernels.arrays import Longs
 
 PROTOCOLS = frozenset({"debezium"})  # protocols whose cells without a type are such values, unless the column says another form
@@ -88,6 +89,10 @@ def _rule(mysql: MysqlType, time_zone: str) -> tuple[str, Read] | None:
             return _INSTANT, lambda cells: _instants(cells, digits, time_zone)
         case "bit":
             return _BITS, _bits
+        case "year":
+            return f"^{YEAR_ZERO}$", lambda cells: pa.nulls(len(cells), pa.string()).fill_null("0")
+        case "enum" if any("," in e for e in mysql.elements or ()):
+            return re.escape(ESCAPED_COMMA), lambda cells: _names(cells, mysql.elements or ())
         case "bigint" if mysql.unsigned:
             return _NEGATIVE, _unsigned
         case _:
@@ -211,6 +216,13 @@ def _bits(cells: pa.Array) -> pa.Array:
     wide[rows[fit], places[fit]] = np.frombuffer(raw.buffers()[2], np.uint8, len(rows))[fit]
     numbers = pa.array(wide.view("<u8").ravel().astype(np.uint64, copy=False))
     return pc.if_else(pa.array(sizes <= _LONGEST), numbers.cast(pa.string()), None)
+
+
+def _names(cells: pa.Array, elements: tuple[str, ...]) -> pa.Array:
+    """Names whose commas were escaped, where that makes a name of the column's."""
+    sent, known = cells.cast(pa.string()), pa.array(elements)
+    plain = pc.replace_substring(sent, ESCAPED_COMMA, ",")
+    return pc.if_else(pc.and_not(pc.is_in(plain, known), pc.is_in(sent, known)), plain, None)
 
 
 def _unsigned(cells: pa.Array) -> pa.Array:

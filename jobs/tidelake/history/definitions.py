@@ -22,7 +22,7 @@ UNSAID: dict[str, str] = {  # by protocol: what messages do not carry of types; 
     "canal": f"{_DIGITS}, {_ELEMENTS}, unless TiCDC's content-compatible is on",
     "simple-json": "",
     "simple-avro": "",
-    "debezium": f"{_DIGITS}; all {_NO_WORD} with debezium-disable-schema",
+    "debezium": f"{_DIGITS}; all {_NO_WORD} with debezium-disable-schema; types of integers and texts from Debezium's own connectors",
     "maxwell": f"all {_NO_WORD}",
     "csv": f"all {_NO_WORD}, unless the sink's schema files are there",
 }

@@ -108,8 +108,11 @@ def _field(said: dict[str, Any], table: KnownTable) -> DebeziumField:
         word = "bit"
     if not word and sent == "bytes" and table.upstream:
         word = "varbinary"  # or BINARY, or a BLOB: their bytes are sent alike
-    if word:
-        column = SchemaColumn(name, _type(word), full_type=_full_type(word, said), elements=_elements(word, said))
+    full_type = _full_type(word, said)
+    if word == "time" and full_type is None and table.upstream and table.types_later:
+        column = SchemaColumn(name)  # the fraction digits are the table's: cells stay microseconds until it is known
+    elif word:
+        column = SchemaColumn(name, _type(word), full_type=full_type, elements=_elements(word, said))
         known = table.known.get(name)
         if known is not None and known.type == column.type and column.full_type is None:
             column = SchemaColumn(name, column.type, full_type=known.full_type, elements=column.elements or known.elements)

@@ -53,7 +53,7 @@ def read_upstream(value: bytes, context: Context) -> list[Event]:
     if what in ROWS:
         return [] if _is_own_order(message) else [_row(what, message, context)]
     if what in STATEMENTS:
-        return [_statement(what, message)]
+        return [_statement(what, message, context)]
     if what in NOTHING:
         return []
     known = ", ".join([*ROWS, *sorted(NOTHING), *sorted(STATEMENTS)])
@@ -127,7 +127,7 @@ def _row_schema(names: tuple[str, ...], keys: frozenset[str], context: Context) 
     return schema
 
 
-def _statement(what: str, message: dict[str, Any]) -> Event:
+def _statement(what: str, message: dict[str, Any], context: Context) -> Event:
     database = string(message, "database", "the value")
     table = string(message, "table", "the value") if "table" in message else ""
     if not database or (what.startswith("table-") and not table):
@@ -138,7 +138,7 @@ def _statement(what: str, message: dict[str, Any]) -> Event:
         table=table or None,
         ddl=_alone(what, message, database, table),
         ddl_type=what,
-        source=_place(message, 0),
+        source=_place(message, 0) if context.options.output_xoffset else None,  # as rows: a repeat is told from changes whole, or not
     )
 
 

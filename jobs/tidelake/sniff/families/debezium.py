@@ -42,7 +42,7 @@ def _bare(view: View) -> Hint | None:
 def _upstream(view: View, source: dict[str, Any], schemas: str) -> Hint:
     evidence = {"members": f'value is a Debezium envelope of connector {source["connector"]}: no commit ts, `from = "offsets"`'}
     if schemas:
-        evidence["schemas"] = schemas
+        evidence[schemas] = schemas
     return Hint(protocol="debezium", evidence=evidence, framing=_FRAMING, compression=view.compression)
 
 

@@ -44,7 +44,18 @@ UNITS = {  # meaning of a DATETIME or TIME → nanoseconds of its unit
     "io.debezium.time.NanoTime": 1,
     "org.apache.kafka.connect.data.Time": 1_000_000,
 }
+TIMES = frozenset(  # meanings of a TIME
+    f"{of}Time"
+    for of in (
+        "io.debezium.time.",
+        "io.debezium.time.Micro",
+        "io.debezium.time.Nano",
+        "io.debezium.time.Iso",
+        "org.apache.kafka.connect.data.",
+    )
+)
 YEAR_ZERO = 1900  # how connectors write the year 0000: 1900 itself is no YEAR
+ESCAPED_COMMA = "\\,"
 MAX_FSP, MILLI_DIGITS = 6, 3  # a DATETIME of more fraction digits is sent in microseconds
 DAYS = (-719_528, 2_932_896)  # 0000-01-01 to 9999-12-31
 MAX_TIME = (838 * 3600 + 59 * 60 + 59) * 1_000_000 + 999_999
@@ -60,7 +71,7 @@ _DATETIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\
 _TIME = re.compile(r"-?[0-9]{2,3}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?", re.ASCII)
 _ISO_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})Z", re.ASCII)
 _ISO_DATETIME = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?)Z", re.ASCII)
-_ISO_TIME = re.compile(r"([0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?)Z", re.ASCII)
+_ISO_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,9})?Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,8 @@ def cell(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes 
         )
     if field.meaning == DECIMAL and isinstance(value, str) and not isinstance(value, Number):
         return _unscaled(value, field, where)
+    if field.column.type is None and field.meaning in TIMES:
+        return b"%d" % _time_micros(value, field, where)
     if field.column.type is None:
         return b"%d" % value if isinstance(value, bool) else scalar(value, where)  # BIT(1) is the only boolean
     if is_binary(field.column):
@@ -109,6 +122,14 @@ def _text(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes
     if isinstance(value, Number) or not isinstance(value, str):
         _refuse(value, field, where)
     return value.encode()
+
+
+def _enum(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
+    r"""A name. Connectors write a comma in a name of the binlog as `\\,`, in a name of a snapshot as it is."""
+    text = _text(value, field, time_zone, where)
+    elements = field.column.elements or ()
+    plain = text.replace(ESCAPED_COMMA.encode(), b",")
+    return plain if text.decode() not in elements and plain.decode() in elements else text
 
 
 def _integer(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
@@ -206,17 +227,23 @@ def _datetime(value: Any, field: DebeziumField, time_zone: str, where: str) -> b
 
 
 def _time(value: Any, field: DebeziumField, time_zone: str, where: str) -> bytes:
-    if isinstance(value, str) and not isinstance(value, Number):
-        if _TIME.fullmatch(value):
-            return value.encode()
-        if iso := _ISO_TIME.fullmatch(value):
-            return _fraction(iso[1]).encode()
+    if isinstance(value, str) and not isinstance(value, Number) and _TIME.fullmatch(value):
+        return value.encode()
+    micros = _time_micros(value, field, where)
+    return f"{'-' if micros < 0 else ''}{_clock(abs(micros), _digits(field))}".encode()
+
+
+def _time_micros(value: Any, field: DebeziumField, where: str) -> int:
+    """A TIME as microseconds."""
+    if isinstance(value, str) and not isinstance(value, Number) and (iso := _ISO_TIME.fullmatch(value)):
+        hours, minutes, seconds, fraction = iso.groups(default="")
+        return (int(hours) * 3600 + int(minutes) * 60 + int(seconds)) * 1_000_000 + int(fraction[1:7].ljust(6, "0"))
     if type(value) is not int:
         _refuse(value, field, where)
     micros = _micros(value, field, 1_000, where)
     if abs(micros) > MAX_TIME:
         _refuse(value, field, where)
-    return f"{'-' if micros < 0 else ''}{_clock(abs(micros), _digits(field))}".encode()
+    return micros
 
 
 def _micros(value: int, field: DebeziumField, unit: int, where: str) -> int:
@@ -289,6 +316,7 @@ def _zone(name: str) -> tzinfo:
 _READERS: dict[str, Callable[[Any, DebeziumField, str, str], bytes]] = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _integer),
     "year": _year,
+    "enum": _enum,
     **dict.fromkeys(("float", "double"), _float),
     "decimal": _decimal,
     "bit": _bit,
