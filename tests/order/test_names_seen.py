@@ -21,7 +21,7 @@ from tidelake.order.arrow.event_groups import REPEATED, any_of
 from tidelake.order.arrow.row_streams import read_stream, stream
 from tidelake.order.repeats import names_seen, runs_reader
 from tidelake.order.repeats.copies import compared, copies, wanted_names
-from tidelake.order.repeats.copies_reader import CopiesJob, copies_of
+from tidelake.order.repeats.copies_reader import CopiesJob, Wanted, copies_of
 from tidelake.order.repeats.names_seen import NamesSeen, Run, Suspect, suspects
 from tidelake.order.repeats.runs_reader import RunsJob, runs_of
 
@@ -194,3 +194,22 @@ def test_a_binlog_that_begins_anew_below_all_names_has_a_span_of_its_own() -> No
     assert [(s.low, s.before) for s in window.found["t", 0]] == [("", name(900))]
     assert window.names["t", 0] == [BinlogNames(newest=name(5), spans=[(name(4), name(5)), (name(700), name(900))])]
     assert window.repeats(3, [[row(3, 4, 0, name(6)), row(3, 5, 0, name(5))]]) == [row(3, 5, 0, name(5))]
+
+
+def test_an_event_that_no_table_has_is_not_one_that_was_sent_before() -> None:
+    events = table([row(1, 0, 0, name(4)), row(1, 1, 0, name(5)), row(2, 2, 0, name(4)), row(2, 3, 0, name(5))])
+    wanted = [Wanted(topic="t", partition=0, low=name(4), high=name(5), offsets=((2, 3),))]
+    shared: dict[str, Any] = {"events": "", "parts": [], "after_ts": 1, "until_ts": 2, "again": [], "objects": {}, "pass_of": (0, 1)}
+    for late, copied in ([], [True, True]), ([("h1", "t", 0, [(1, 0)])], [True, False]):
+        found = dict(copies_of(events, CopiesJob(wanted=wanted, late=late, **shared)))
+        hours = [found["h1", "t", 0].append_column("hour", pa.array([0] * (2 - len(late)), pa.int32()))]
+        every = pa.concat_tables([*hours, found["h2", "t", 0].append_column("hour", pa.array([1, 1], pa.int32()))])
+        assert copies(every)[-2:].tolist() == copied
+
+
+def test_files_of_an_earlier_version_have_no_names() -> None:
+    events = table([row(1, 0, 0, None), row(2, 2, 0, None)]).drop_columns(["source"])
+    wanted = [Wanted(topic="t", partition=0, low=name(4), high=name(5), offsets=((2, 2),))]
+    shared: dict[str, Any] = {"events": "", "parts": [], "after_ts": 1, "until_ts": 2, "again": [], "objects": {}, "pass_of": (0, 1)}
+    ((place, found),) = copies_of(events, CopiesJob(wanted=wanted, late=[], **shared))
+    assert (place, found.select(["offset", "ours", "named"]).to_pylist()) == (("h2", "t", 0), [{"offset": 2, "ours": True, "named": False}])

@@ -13,13 +13,16 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from tests.lake.histories import TOPIC, publish
-from tests.order.offset_feeds import KINDS, OffsetFeeder, Sent, Step, Truth, ddl, drop, opened, put
+from tests.order.offset_feeds import KINDS, A, OffsetFeeder, Sent, Step, Truth, ddl, drop, opened, put
 from tests.protocols import canal_messages as packets
+from tidelake.audit.audit import audit
 from tidelake.history.ordering import RowChange, without_repeats
 from tidelake.history.source_names import source_name
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
+from tidelake.run import order
+from tidelake.tso import parse_hour
 
 TYPES = {"id": "bigint", "v": "varchar(20)", "n": "int"}
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
@@ -126,6 +129,35 @@ def test_a_repeat_counts_once_within_an_hour_and_over_its_end(tmp_path: Path) ->
         (found,) = findings(lake, cut)
         assert (found["code"], found["severity"], found["where"]) == ("SENT_AGAIN", "info", "t[0]@4")
         assert found["detail"].startswith("2 row events had come before at lower offsets with the same place in the binlog")
+        audited = audit(lake.feed)
+        assert (audited.wrong, audited.checked["tables' counts"]) == ([], 4), "the audit adds up the same counts"
+
+
+def test_a_statement_that_comes_again_is_carried_out_once(tmp_path: Path) -> None:
+    source = Source()
+    steps = source.did(put("k", A), ddl("k", "TRUNCATE TABLE d.k"), put("k", {"id": "2", "v": "b"}))
+    with opened(tmp_path, "canal", 1) as (feed, lake):
+        published(feed, lake, tuple(steps))
+        (more,) = source.did(put("k", {"id": "3", "v": "c"}))
+        cut = published(feed, lake, tuple(steps[1:]), (more,), (steps[1], steps[2], more))
+        assert bag(lake, cut, "k") == Counter({(("id", "2"), ("v", "b")): 1, (("id", "3"), ("v", "c")): 1})
+        (found,) = findings(lake, cut)
+        assert found["where"] == "t[0]@1"
+        assert found["detail"].startswith("3 row events and 2 statements had come before")
+
+
+def test_an_hour_that_is_done_again_finds_the_same_repeats(tmp_path: Path) -> None:
+    source = Source()
+    a, b = source.did(put("m", X), put("m", X))
+    with opened(tmp_path, "canal", 1) as (feed, lake):
+        published(feed, lake, (a, b))
+        hour = feed.put(lake, {0: [encoded((b,)), encoded(tuple(source.did(put("m", X))))]})
+        first = publish(lake, hour)
+        at = parse_hour(hour)
+        staged = order(lake, at, hour).staged
+        assert first is not None
+        assert staged is not None
+        assert (staged.cut.names, staged.repeated, staged.window_events) == (first.names, {"d.m": 1}, 1)
 
 
 def test_a_binlog_that_begins_anew_is_no_repeat_and_a_finding_says_so(tmp_path: Path) -> None:

@@ -12,13 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Ints, Longs = npt.NDArray[np.int32], npt.NDArray[np.int64]
+Ints: TypeAlias = npt.NDArray[np.int32]
+Longs: TypeAlias = npt.NDArray[np.int64]
 
 LAST_ROW = 10**10 - 1  # row of a change that is the last one of its transaction, if the producer does not number it
 PLACE_WIDTH = 1 + 10 + 1 + 19 + 1 + 10  # characters that follow the binlog in a name
