@@ -22,26 +22,27 @@ def sent(value: Any, where: str) -> bytes | None:
         case bool():
             return b"true" if value else b"false"
         case list() | dict():
-            return _json(value, where, MAX_DEPTH).encode()
+            return _json(value, where, MAX_DEPTH)
         case _:
             return scalar(value, where)
 
 
-def _json(value: Any, where: str, depth: int) -> str:
+def _json(value: Any, where: str, depth: int) -> bytes:
+    """JSON text as UTF-8, because a text with one wide letter takes four bytes a letter."""
     if depth == 0:
         raise DecodeError(f"{where} is nested deeper than {MAX_DEPTH} levels", code="BAD_VALUE")
     match value:
         case dict():
-            return f"{{{', '.join([f'{_string(name)}: {_json(member, where, depth - 1)}' for name, member in value.items()])}}}"
+            return b"{" + b", ".join([_string(name) + b": " + _json(member, where, depth - 1) for name, member in value.items()]) + b"}"
         case list():
-            return f"[{', '.join([_json(member, where, depth - 1) for member in value])}]"
+            return b"[" + b", ".join([_json(member, where, depth - 1) for member in value]) + b"]"
         case Number():
-            return str(value)
+            return value.encode()
         case str():
             return _string(value)
         case _:
-            return json.dumps(value)
+            return json.dumps(value).encode()
 
 
-def _string(text: str) -> str:
-    return json.dumps(str(text), ensure_ascii=False)
+def _string(text: str) -> bytes:
+    return json.dumps(str(text), ensure_ascii=False).encode()
