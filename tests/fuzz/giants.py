@@ -43,6 +43,9 @@ def of(protocol: str, mb: int) -> Iterator[Giant]:
         for name, make in (_TEXT if protocol in _ROWS else _BINARY[protocol]).items():
             message = make(protocol, n) if protocol in _ROWS else make(n)
             yield Giant(f"{name}, {n // MB} MB", plain, message, size(message))
+        for name, value in _OF_MAXWELL.items() if protocol == "maxwell" else ():
+            message = _own_row(value(n))
+            yield Giant(f"{name} of Maxwell's own, {n // MB} MB", plain, message, size(message))
         for byte in (b"\0", b"\xff", b"\x80", b"{", b"[", b" "):
             yield Giant(f"nothing but {byte!r}, {n // MB} MB", plain, (OWN[protocol][0][0], byte * n), n)
         yield from _bombs(protocol, n) if protocol in PACKED else ()
@@ -58,6 +61,12 @@ def _planted(protocol: str, value: bytes) -> Message:
     if protocol != "open":
         return key, whole.replace(_PLANTED, value, 1)
     return open_raw((next(frames(key or b"", 8)), next(frames(whole, 0)).replace(_PLANTED, value, 1)))
+
+
+def _own_row(value: bytes) -> Message:
+    """A good row of Maxwell's own form with this JSON in the place of one value: an array or object is a value there."""
+    key, whole = next(m for m in OWN["maxwell"] if m[0] is None)
+    return key, (whole or b"").replace(_PLANTED, value, 1)
 
 
 def _wide(n: int) -> bytes:
@@ -111,6 +120,16 @@ _TEXT: dict[str, Callable[[str, int], Message]] = {
     "one member again and again": _text(lambda n: b'"x"' + b',"zz":"11"' * (n // 10)),
     "members without end": _text(_members),
     "rows without end": _rows,
+}
+
+_OF_MAXWELL: dict[str, Callable[[int], bytes]] = {
+    "one long text with one wide letter": lambda n: b'"%b"' % _wide(n),
+    "texts with one wide letter": lambda n: b"[%b]" % b",".join([b'"%b"' % _wide(1000)] * (n // 1007)),
+    "arrays in arrays": lambda n: b"[" * (n // 2) + b"]" * (n // 2),
+    "arrays beside arrays": lambda n: b"[%b]" % b",".join([b"[]"] * (n // 3)),
+    "numbers beside numbers": lambda n: b"[%b]" % b",".join([b"1000"] * (n // 5)),
+    "members beside members": lambda n: b"{%b}" % b",".join([b'"c%d":"1"' % i for i in range(n // 14)]),
+    "columns without end": _members,
 }
 
 

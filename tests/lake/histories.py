@@ -166,10 +166,15 @@ def publish_again(lake: Lake, hour: str, since: str, meanwhile: Callable[[], Non
 
 
 def rows_of(lake: Lake, table: str, ts: int | None = None) -> Counter[tuple[tuple[str, Any], ...]]:
-    """A table's rows as printed, with their multiplicity."""
+    """A table's rows as printed, with their multiplicity. No columns of bytes, which are printed as objects: `printed`."""
+    return Counter(tuple(row.items()) for row in printed(lake, table, ts))
+
+
+def printed(lake: Lake, table: str, ts: int | None = None) -> list[dict[str, Any]]:
+    """A table's rows as printed, in any order."""
     with table_asof(lake, table, ts, lambda: lake.spark) as found, tempfile.NamedTemporaryFile() as file:
         write_jsonl(local(found.rows, lake.feed.time_zone), expressions(found.columns), file.name)
-        return Counter(tuple(json.loads(line).items()) for line in Path(file.name).read_text().split("\n") if line)
+        return [json.loads(line) for line in Path(file.name).read_text().split("\n") if line]
 
 
 def row_schema(*columns: str, key: Sequence[str] = ("id",)) -> RowSchema:

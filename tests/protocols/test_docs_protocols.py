@@ -83,7 +83,7 @@ def test_an_example_prints_exactly_what_the_document_says(example: Example, tmp_
 def test_every_protocol_has_an_example() -> None:
     shown = [re.search("--protocol (\\S+)", e.console) for e in examples()]
     assert {found[1] for found in shown if found} == set(protocol_names())
-    assert len(examples()) == len(protocol_names()) + 2  # two of Canal-JSON, and one of sniff
+    assert len(examples()) == len(protocol_names()) + 3  # two of Canal-JSON, two of Debezium, and one of sniff
 
 
 def test_the_overview_names_every_protocol_and_which_are_feeds() -> None:

@@ -62,6 +62,18 @@ def maxwell_ddl(sql: str = "DROP TABLE t", ts: Any = 9, key_ts: Any = 9, **more:
     return compact(key), compact({"type": "table-drop", "database": "db", "table": "t", "ts": ts, "sql": sql} | more)
 
 
+def daemon(op: str, **more: Any) -> dict[str, Any]:
+    """A row of Maxwell's own form."""
+    place = {"xid": 5, "commit": True, "position": "binlog.000002:48052", "server_id": 7}
+    return {"database": "db", "table": "t", "type": op, "ts": 1} | place | more
+
+
+def daemon_ddl(what: str = "table-alter", sql: str = "ALTER TABLE t ADD c INT", **more: Any) -> dict[str, Any]:
+    """A statement of Maxwell's own form."""
+    said = {"type": what, "database": "db", "table": "t", "def": {"database": "db", "table": "t", "columns": [], "primary-key": []}}
+    return said | {"ts": 1000, "sql": sql, "position": "binlog.000002:4"} | more
+
+
 _TYPED = [
     *(field(f"i{n}", word) for n, word in enumerate(("tinyint", "bigint unsigned", "year", "float", "double", "decimal"))),
     field("b1", "bit", type="boolean"),
@@ -102,6 +114,12 @@ OWN: dict[str, list[Message]] = {
         maxwell_rows(maxwell("insert", data=_PLAIN)),
         maxwell_rows(maxwell("delete", old=_PLAIN)),
         maxwell_ddl(),
+        (None, compact(daemon("insert", data=_PLAIN | {"s": ["x"], "j": {"a": [1, None, True, 1.5, "é"]}}, primary_key_columns=["id"]))),
+        (None, compact(daemon("update", data=_PLAIN, old={"v": None}, xoffset=3) | {"commit": False})),
+        (None, compact(daemon("delete", data=_PLAIN))),
+        (None, compact(daemon("bootstrap-insert", data=_PLAIN))),
+        (None, compact(daemon("bootstrap-complete", data={}))),
+        (None, compact(daemon_ddl())),
     ],
     "csv": [
         (None, '"I","t","db",1,"näme ""\n","/wA=","1.50"\r\n'.encode()),

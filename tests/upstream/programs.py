@@ -17,6 +17,7 @@ PROGRAMS = {  # name of the folder in the cache → modules
         "io.debezium:debezium-connector-mariadb:3.5.0.Final",
         "org.slf4j:slf4j-simple:1.7.36",
     ),
+    "maxwell-1.22.6": ("com.zendesk:maxwell:1.22.6", "org.apache.logging.log4j:log4j-api:2.8.2"),
 }
 
 

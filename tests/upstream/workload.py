@@ -5,6 +5,7 @@ Transactions and statements are drawn at random and run one after the other, so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -52,10 +53,18 @@ class Table:
 
 @dataclass
 class Workload:
-    """Draws what happens. plain: a SELECT says all of a row: no YEAR 0000, no digits of FLOAT that the server's own texts lack."""
+    """Draws what happens.
+
+    Attributes:
+        types: Types of columns, where a producer cannot send all.
+        truncates: Whether tables are truncated.
+        plain: A SELECT says all of a row: no YEAR 0000, no digits of FLOAT that the server's own texts lack.
+    """
 
     server: MariaDB
     random: Random
+    types: Sequence[str] = tuple(TYPES)
+    truncates: bool = True
     plain: bool = False
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
@@ -64,7 +73,7 @@ class Workload:
     def begin(self) -> str:
         """Make the database and its tables, with nothing in them. Returns tables.sql."""
         self.tables = [
-            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(TYPES)}}, 1),
+            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(self.types)}}, 1),
             Table("pairs", {"word": "VARCHAR(20) COLLATE utf8mb4_bin", "n": "INT UNSIGNED", "v": "VARCHAR(40)", "at": "TIMESTAMP(6)"}, 2),
             Table("Odd-näme", {"id": "INT", **dict.fromkeys(ODD_NAMES, "VARCHAR(40)")}, 1),
             Table(KEYLESS, {"line": "TEXT", "n": "INT", "raw": "VARBINARY(16)"}, 0),
@@ -146,7 +155,7 @@ class Workload:
         return f"new{self._new}"
 
     def _add(self, table: Table) -> str:
-        name, sql = self._fresh(), self.random.choice(TYPES)
+        name, sql = self._fresh(), self.random.choice(self.types)
         table.columns[name] = sql
         default = " DEFAULT 7" if mysql_type(sql).word in ("int", "bigint", "decimal", "varchar") and self.random.random() < 0.5 else ""
         return f"ALTER TABLE {table.sql} ADD COLUMN {quoted(name)} {sql} NULL{default}"
@@ -177,7 +186,7 @@ class Workload:
         return f"ALTER TABLE {table.sql} RENAME COLUMN {quoted(old)} TO {quoted(name)}"
 
     def _truncate(self, table: Table) -> str:
-        return f"TRUNCATE TABLE {table.sql}"
+        return f"TRUNCATE TABLE {table.sql}" if self.truncates else self._add(table)
 
     def _rename_table(self, table: Table) -> str:
         old = table.sql

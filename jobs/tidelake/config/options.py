@@ -31,6 +31,7 @@ class SinkOptions(BaseModel):
     enable_row_checksum: bool = False
     debezium_disable_schema: bool = False
     debezium_output_old_value: bool = True
+    output_xoffset: bool = False  # Maxwell's own
     delimiter: str = Field(default=",", min_length=1)  # this and the following: the storage sink's CSV
     quote: str = Field(default='"', max_length=1)
     null: str = "\\N"

@@ -34,7 +34,7 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.wire.cells.debezium_cells import DAYS, ESCAPED_COMMA, MAX_DECIMAL, MAX_FSP, MAX_TIME, MILLI_DIGITS, YEAR_ZERO, ZERO
 from tidelake.wire.kernels.arrays import Longs
 
-PROTOCOLS = frozenset({"debezium"})  # protocols whose cells without a type are such values
+PROTOCOLS = frozenset({"debezium"})  # protocols whose cells without a type are such values, unless the column says another form
 Read = Callable[[pa.Array], pa.Array]  # cells without NULL → their texts, NULL for a cell that stays as it is
 _INTEGER = "^-?[0-9]{1,18}$"
 _NEGATIVE = "^-[1-9][0-9]{0,18}$"
@@ -67,10 +67,9 @@ def canonical(cells: pa.Array, mysql: MysqlType, time_zone: str) -> pa.Array | N
         https://docs.pingcap.com/tidb/stable/ticdc-debezium
     """
     if mysql.is_binary:
-        return _bytes(cells)
+        return from_base64(cells)
     if mysql.word == "decimal":
-        scale = mysql.scale
-        return _replaced(_replaced(cells, _EXPONENT, _without_exponents), _DECIMAL, lambda found: _padded(found, scale))
+        return plain_decimals(cells, mysql.scale)
     found = _rule(mysql, time_zone)
     return None if found is None else _replaced(cells, *found)
 
@@ -100,8 +99,13 @@ def _rule(mysql: MysqlType, time_zone: str) -> tuple[str, Read] | None:
             return None
 
 
-def _bytes(cells: pa.Array) -> pa.Array:
-    """Bytes that are sent as base64. Cells are looked at one by one only if one of them is something else."""
+def plain_decimals(cells: pa.Array, scale: int | None) -> pa.Array:
+    """Return decimals without exponents, padded with zeros to the scale."""
+    return _replaced(_replaced(cells, _EXPONENT, _without_exponents), _DECIMAL, lambda found: _padded(found, scale))
+
+
+def from_base64(cells: pa.Array) -> pa.Array:
+    """Return bytes that are sent as base64. Cells are looked at one by one only if one of them is something else."""
     try:
         found = decode(cells.drop_null())
     except Base64Error:

@@ -79,6 +79,7 @@ class SchemaColumn:
         full_type: Complete SQL type, if sent.
         elements: ENUM or SET members, if sent.
         mask: Mask that the cells already have, in the spelling of wire.masks.
+        form: How cells are written whose type the message lacks (decode.late_cells); None if only the protocol says it.
     """
 
     name: str
@@ -88,6 +89,7 @@ class SchemaColumn:
     full_type: str | None = None
     elements: tuple[str, ...] | None = None
     mask: str | None = None
+    form: str | None = None
 
 
 _MEMBERS = [f.name for f in fields(SchemaColumn)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
-from tidelake.history.event import RowSchema
+from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.incarnations import Column, Incarnation, Name
 from tidelake.history.names import SentNames
 from tidelake.history.projection import CellPlace, Projection, lived, project
@@ -65,6 +65,10 @@ class TableRows:
         """Return how a column's text becomes a value."""
         values = value_rules(self.feed, self.incarnation, column)
         return CastRules(time_zone=self.feed.time_zone, values=values, names_sent=self.feed.protocol in NAMES_SENT)
+
+    def sent(self, place: CellPlace) -> SchemaColumn:
+        """Return the column as the schema of a cell describes it."""
+        return next(s.columns[place.position] for s in self.row_schemas if s.id == place.row_schema)
 
     def clear_cells(self) -> list[CellPlace]:
         """Return the places of cells that must be hashed and are not.

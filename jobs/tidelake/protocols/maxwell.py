@@ -1,4 +1,6 @@
-"""Maxwell as TiCDC writes it (docs/reference/protocols.md 9.3): JSON objects back to back, without commit ts and without watermark.
+"""Maxwell (docs/reference/protocols.md 9.3), without commit ts of rows and without watermark: its own messages and those of TiCDC.
+
+The key says whose a message is. What Maxwell itself writes: protocols.maxwell_upstream. What TiCDC writes, JSON objects back to back:
 
 Kafka key   := u64be 1                                         of rows
              | {"ts", "scm", "tbl", "t": 2}                    of a statement
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
+from tidelake.protocols.maxwell_upstream import is_upstream, read_upstream
 from tidelake.wire.cells.plain_cells import from_text, is_binary, scalar
 from tidelake.wire.json.json_text import Number, integer, kind, load, load_all, refuse_width, statement, string
 from tidelake.wire.kernels.arrays import Ints
@@ -29,6 +32,7 @@ VERSION = (1).to_bytes(8, "big")
 SIDES = {"insert": (True, False), "update": (True, True), "delete": (False, True)}  # type → has data, has old
 MAX_ROWS = 1 << 16  # of one message
 MAX_TS = (1 << 64) - 1
+_NAMED = b'"database":'
 
 MaxwellTables = dict[str, SchemaColumn]
 
@@ -37,6 +41,8 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     """The events of one message, of any legal form. Raises DecodeError."""
     if (size := len(key or b"") + len(value or b"")) > context.max_bytes:
         raise DecodeError(f"key and value have {size} bytes, the cap is {context.max_bytes}", code="TOO_LARGE")
+    if _is_upstream(key, value):
+        return [] if value is None else read_upstream(value, context)
     if value is None:
         raise DecodeError("the Kafka value is null, expected a Maxwell message", code="NULL_VALUE")
     if _is_of_rows(key or b""):
@@ -48,6 +54,13 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
 def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     """Nothing yet: every message is left to `read`."""
     return Scanned.nothing(wanted)
+
+
+def _is_upstream(key: bytes | None, value: bytes | None) -> bool:
+    """Whether the message is Maxwell's own: TiCDC's keys are the version word, or an object that does not name the database."""
+    if not key:
+        return value is None or is_upstream(value)
+    return not VERSION.startswith(key[:1]) and (not key.startswith(b"{") or _NAMED in key)
 
 
 def _is_of_rows(key: bytes) -> bool:

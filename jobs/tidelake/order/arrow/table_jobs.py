@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from tidelake.decode.late_cells import PROTOCOLS
 from tidelake.history.projection import CellPlace, Projection
 from tidelake.lake.catalog import LakeTable
-from tidelake.lake.columns.cells import arrow_type, cell_type
+from tidelake.lake.columns.cells import CastRules, arrow_type, cell_type
 from tidelake.lake.data_files import file_schema
 from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, mask_of, physical
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
@@ -65,7 +66,7 @@ def _column(p: Projection, table: TableRows, name: str) -> ArrowColumn:
     rules, readings, positions = table.rules(p.column), list[Reading](), list[CellPosition]()
     last = cell_type(p.column.type, rules)
     for place in p.places:
-        reading = Reading(type=cell_type(place.type, rules), untyped=place.type.sql if _is_untyped(place, p, table) else "")
+        reading = _reading(place, rules, table)
         readings += [] if reading in readings else [reading]
         positions.append(_position(place, readings.index(reading)))
     return ArrowColumn(
@@ -78,12 +79,12 @@ def _column(p: Projection, table: TableRows, name: str) -> ArrowColumn:
     )
 
 
-def _is_untyped(place: CellPlace, p: Projection, table: TableRows) -> bool:
-    """Whether a cell's message did not state its type."""
-    if table.feed.protocol not in PROTOCOLS or table.rules(p.column).values.mask is not None:
-        return False
-    columns = {s.id: s.columns for s in table.row_schemas}
-    return columns[place.row_schema][place.position].type is None
+def _reading(place: CellPlace, rules: CastRules, table: TableRows) -> Reading:
+    """How cells are read. A form of their own has ENUM and SET as names. Cells with a mask stay as they were sent."""
+    sent = table.sent(place)
+    of_form = replace(rules, names_sent=rules.names_sent or sent.form is not None)
+    untyped = sent.type is None and (sent.form is not None or table.feed.protocol in PROTOCOLS) and rules.values.mask is None
+    return Reading(type=cell_type(place.type, of_form), untyped=place.type.sql if untyped else "", form=sent.form if untyped else None)
 
 
 def _position(place: CellPlace, reading: int) -> CellPosition:

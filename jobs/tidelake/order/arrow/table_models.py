@@ -27,10 +27,12 @@ class Reading(BaseModel, frozen=True):
     Attributes:
         type: The type that the cells have. Values of another lake type than the column's are converted.
         untyped: The MySQL type, if its messages did not state it and sent the cells in a form of their own; else empty.
+        form: That form, if the schema's column states it (history.event.SchemaColumn).
     """
 
     type: CellType
     untyped: str = ""
+    form: str | None = None
 
 
 class ArrowColumn(BaseModel, frozen=True):

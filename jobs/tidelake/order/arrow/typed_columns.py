@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.decode.late_cells import canonical
+from tidelake.decode import late_cells, late_maxwell
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.lake.columns.cells import INVALID, NULLED, CellType, Codes, values
 from tidelake.lake.columns.conversions import converted
 from tidelake.order.arrow.event_groups import inside, numbers
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, Reading
+from tidelake.wire.cells.maxwell_cells import FORM
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
 
@@ -85,7 +86,9 @@ def _values(cells: pa.Array, reading: Longs, column: ArrowColumn, time_zone: str
 
 def _read(cells: pa.Array, reading: Reading, to: CellType, time_zone: str) -> tuple[pa.Array, Codes | None]:
     if reading.untyped:
-        late = canonical(cells, MysqlType.parse(reading.untyped), time_zone)
+        mysql = MysqlType.parse(reading.untyped)
+        is_maxwell = reading.form == FORM
+        late = late_maxwell.canonical(cells, mysql) if is_maxwell else late_cells.canonical(cells, mysql, time_zone)
         cells = cells if late is None else late
     found, lost = values(cells, reading.type)
     if reading.type.lake == to.lake:

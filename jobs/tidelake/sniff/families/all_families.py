@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tidelake.sniff.families import avro, canal_json, debezium, lines, packets, simple, versioned
+from tidelake.sniff.families import avro, canal_json, debezium, lines, maxwell, packets, simple, versioned
 from tidelake.sniff.families.hint import Hint, View
 from tidelake.sniff.families.unpack import view
 
-_FAMILIES = (versioned.look, debezium.look, simple.look, canal_json.look, avro.look, packets.look, lines.look)
+_FAMILIES = (versioned.look, maxwell.look, debezium.look, simple.look, canal_json.look, avro.look, packets.look, lines.look)
 
 
 def hints(key: bytes | None, value: bytes | None) -> tuple[View, list[Hint]]:

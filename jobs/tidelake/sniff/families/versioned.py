@@ -1,4 +1,4 @@
-"""Open Protocol and Maxwell, whose Kafka key begins with the version word (docs/reference/protocols.md 2.1, 9.3)."""
+"""Open Protocol and TiCDC's Maxwell, whose Kafka key begins with the version word (docs/reference/protocols.md 2.1, 9.3)."""
 
 from __future__ import annotations
 

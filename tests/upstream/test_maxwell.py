@@ -1,0 +1,82 @@
+"""The real Maxwell on a real MariaDB: at every quiet point the lake equals the source, also after each of the programs was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.io.kafka_broker import KafkaBroker
+from tests.io.mariadb_server import MariaDB
+from tests.upstream.landed import WAYS, LandedFeed
+from tests.upstream.maxwell import TYPES, connected, maxwell
+from tests.upstream.process import Process
+from tests.upstream.topic import Hours
+from tests.upstream.workload import Workload
+from tidelake.config.options import SinkOptions
+from tidelake.protocols import Context, decoder
+
+SEED = 22
+OPTIONS = "[options]\noutput_xoffset = true"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_lake_equals_the_source_at_every_quiet_point(server: MariaDB, broker: KafkaBroker, tmp_path: Path, way: str) -> None:
+    random = Random(f"{SEED} {way}")
+    work, hours = Workload(server, random, TYPES, truncates=False), Hours(broker, f"maxwell-{way}")
+    feed = LandedFeed(hours, tmp_path, way, "maxwell", "", OPTIONS)
+    with maxwell(server, broker, hours.sent, tmp_path / "maxwell") as producer:
+        producer.until(lambda: connected(producer), "the binlog")
+        work.begin()
+        _hour(work, hours, producer)
+        feed.run(0)
+        feed.equal(server.url)
+        _hour(work, hours, producer)
+        feed.run(1, killed=random)
+        feed.equal(server.url)
+        _killed_and_started(work, producer)
+        _hour(work, hours, producer)
+        feed.run(2)
+        feed.equal(server.url)
+        _without_broker(work, broker, producer)
+        _hour(work, hours, producer)
+        feed.run(3)
+        feed.equal(server.url)
+    _is_one_row_at_each_place(hours)
+
+
+def _is_one_row_at_each_place(hours: Hours) -> None:
+    """What came again has the name that it had before, and no two rows have one name."""
+    found: dict[str, tuple[object, ...]] = {}
+    sent = [e for m in hours.messages() for e in decoder("maxwell").read(m.key, m.value, Context(options=SinkOptions(output_xoffset=True)))]
+    for e in (e for e in sent if e.kind == "row"):
+        assert e.source is not None
+        assert found.setdefault(e.source, (e.database, e.table, e.op, e.after, e.before)) == (e.database, e.table, e.op, e.after, e.before)
+    assert len(found) > 400
+
+
+def _hour(work: Workload, hours: Hours, producer: Process) -> None:
+    """Changes and statements until the producer has sent them all, as an hour of the topic."""
+    work.transact(30)
+    work.alter(4)
+    work.transact(30)
+    hours.quiet(producer, work.mark())
+    assert hours.close() > 60
+
+
+def _killed_and_started(work: Workload, producer: Process) -> None:
+    for _ in range(3):
+        work.transact(15)
+        producer.kill()
+        work.transact(5)
+        producer.start()
+
+
+def _without_broker(work: Workload, broker: KafkaBroker, producer: Process) -> None:
+    work.transact(10)
+    broker.kill()
+    work.transact(10)
+    broker.start()
+    work.transact(10)
+    producer.start()  # it ends if the broker was away for too long
