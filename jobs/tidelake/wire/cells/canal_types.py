@@ -1,4 +1,8 @@
-"""Column types as Canal writes them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3)."""
+"""Column types as Canal writes them, in JSON and in protobuf alike (docs/reference/protocols.md 5.3).
+
+Alibaba Canal decides by its own list of type names what is text. What a binlog holds as a BLOB and is not on that list (MariaDB's JSON,
+TEXT(100)) has the JDBC code of a BLOB, and its bytes are written as code points, as those of binary columns are.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from tidelake.errors import ContractError, DecodeError
 from tidelake.history.ddl.column_types import MysqlType
 
 MAX_TYPE = 64  # characters of a type outside its parentheses
+BLOB = 2004  # java.sql.Types
 
 
 @lru_cache(maxsize=4096)
@@ -21,3 +26,13 @@ def column_type(text: str) -> tuple[str, str | None, bool]:
     except ContractError as e:
         raise DecodeError(f"mysqlType {text[:80]!r} is no MySQL type", code="UNKNOWN_TYPE") from e
     return parsed.name, text if parenthesis else None, parsed.is_binary
+
+
+def text_as_bytes(word: str, binary: bool, code: object) -> bool:
+    """Whether the values of a text column are its UTF-8 bytes, each as a code point. code: of its sqlType; a SET's depends on its value."""
+    return code == BLOB and not binary and word != "set"
+
+
+def utf8(text: bytes) -> bytes:
+    """The bytes of a text column, with U+FFFD for what is not UTF-8."""
+    return text.decode(errors="replace").encode()

@@ -2,14 +2,16 @@
 
 Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order; leaves DDL, large-message marks and
 everything else. TiCDC prints the members of mysqlType in random order, and sqlType's codes follow the values (5.3): both are
-compared column by column.
+compared column by column, of the codes whether they are a BLOB's where the column is text.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from tidelake.wire.cells.canal_types import BLOB
 from tidelake.wire.json.json_canal_head import (
+    CODED,
     DATA,
     DELETE,
     EXTENSION,
@@ -32,6 +34,7 @@ from tidelake.wire.json.json_canal_head import (
     head,
     look_ahead,
 )
+from tidelake.wire.json.json_cells import LATIN1_TEXT, TEXT
 from tidelake.wire.json.json_images import (
     DONE,
     LEFT,
@@ -64,11 +67,14 @@ from tidelake.wire.kernels.json_kernels import (
     is_null,
     item,
     raw_end,
+    word,
 )
 from tidelake.wire.kernels.json_words import text_at
 
 MAX_ROWS = 1 << 16  # of one message
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
+_BLOB = np.uint64(int.from_bytes(str(BLOB).encode(), "little"))
+_FOUR_BYTES = np.uint64((1 << 32) - 1)
 
 
 @compiled
@@ -121,7 +127,7 @@ def _members(
 ) -> int:
     spans, p, seen, guess = state.spans, start, 0, 0
     spans[OP] = spans[FOUND] = spans[EXTENSION] = NONE
-    spans[NAMES_SEEN] = spans[ROWS] = spans[OLD_ROWS] = spans[TYPED] = 0
+    spans[NAMES_SEEN] = spans[ROWS] = spans[OLD_ROWS] = spans[TYPED] = spans[CODED] = 0
     spans[1] = spans[3] = spans[5] = 0
     if byte(text, p) != OPEN_BRACE:
         return LEFT
@@ -148,7 +154,7 @@ def _consistent(seen: int, spans: Longs) -> bool:
         nameless = spans[1] == 0 and spans[3] == 0 and spans[5] in (0, len("null"))
         return bool(nameless and spans[EXTENSION] == 1 and spans[ROWS] == 0 and spans[OLD_ROWS] == 0)
     rows = spans[ROWS] if spans[OP] == UPDATE else 0
-    complete = seen & NAMED == NAMED and spans[TYPED] > 0 and spans[ROWS] > 0
+    complete = seen & NAMED == NAMED and spans[TYPED] > 0 and spans[CODED] > 0 and spans[ROWS] > 0
     return bool(complete and spans[OLD_ROWS] == rows and spans[EXTENSION] != 1)
 
 
@@ -216,12 +222,11 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sca
         state.seen[np.uint64(column - first)] = stamp
         count += 1
         p += 1 + item(known.name_length, column)
-        p = _type_end(text, p, column, known) if typed else integer(text, p)
+        p = _type_end(text, p, column, known) if typed else _code_end(text, p, column, known)
         if p == BAD or byte(text, p) != COMMA:
             break
         column = column + 1 if column + 1 < last else first
-    if typed:
-        state.spans[TYPED] = count
+    state.spans[TYPED if typed else CODED] = count
     whole = count == last - first or not early  # images that came first have not been compared with fewer types
     return p + 1 if p != BAD and whole and byte(text, p) == CLOSE_BRACE else BAD
 
@@ -230,6 +235,14 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sca
 def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     length = item(known.type_length, column)
     return p + length if stands(text, p, known, item(known.type_word, column), length) else BAD
+
+
+@inlined_step
+def _code_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
+    """The position after a code; BAD if the column's text is written in another way than the code says."""
+    stop, kind = integer(text, p), item(known.kind, column)
+    blob = stop - p == 4 and word(text, p) & _FOUR_BYTES == _BLOB
+    return BAD if blob and kind == TEXT or not blob and kind == LATIN1_TEXT else stop
 
 
 @inlined_step

@@ -58,7 +58,7 @@ _FALSE = np.uint64(int.from_bytes(b"false", "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 
 # Places in state.spans: 0-5 are database, table and pkNames as starts and lengths
-OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION = range(6, 15)
+OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION, CODED = range(6, 16)
 
 
 @inlined_step
