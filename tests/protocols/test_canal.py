@@ -192,7 +192,13 @@ def test_the_statement_in_front_of_its_rows_is_stepped_over(sql: str) -> None:
 
 @pytest.mark.parametrize(
     ("schema", "sql"),
-    [("shop", "drop database shop"), ("shop", "insert"), ("", "alter table t add c int"), ("", "/* x */ DROP TABLE t"), ("", "# x\nrename table t to u")],
+    [
+        ("shop", "drop database shop"),
+        ("shop", "insert"),
+        ("", "alter table t add c int"),
+        ("", "/* x */ DROP TABLE t"),
+        ("", "# x\nrename table t to u"),
+    ],
 )
 def test_a_statement_that_an_old_server_does_not_mark_is_one(schema: str, sql: str) -> None:
     (event,) = events(packet(entry(header(schema, "", QUERY), change(QUERY, sql=sql))), compiled=False)

@@ -93,8 +93,20 @@ def test_text_that_alibaba_s_canal_takes_for_a_blob_is_written_as_the_code_point
     null = message(data=[{"j": None}], types={"j": "json"}, pkNames=[], sqlType={"j": 2004})
     cut = message(data=[{"j": "\u00c3"}], types={"j": "json"}, pkNames=[], sqlType={"j": 2004})
     found = scanned("canal-json", [blob, text, blob, null, text, cut])
-    assert {i: e[0].after for i, e in found.items()} == {0: ["ü".encode()], 1: ["Ã¼".encode()], 2: ["ü".encode()], 3: [None], 4: ["Ã¼".encode()]}
+    assert {i: e[0].after for i, e in found.items()} == {
+        0: ["ü".encode()],
+        1: ["Ã¼".encode()],
+        2: ["ü".encode()],
+        3: [None],
+        4: ["Ã¼".encode()],
+    }
     assert both("canal-json", cut, compiled=False)[0].after == ["\ufffd".encode()]
+
+
+@pytest.mark.parametrize("code", [2004, 12])
+def test_a_shape_is_bytes(code: int) -> None:
+    point = message(data=[{"p": "\x00ð?"}], types={"p": "point"}, pkNames=[], sqlType={"p": code})
+    assert both("canal-json", point)[0].after == [b"\x00\xf0?"]
 
 
 def test_a_set_has_the_same_digits_under_every_code() -> None:
@@ -105,8 +117,15 @@ def test_a_set_has_the_same_digits_under_every_code() -> None:
         assert [e.after for e in events] == [[b"5"], [None]]
 
 
-@pytest.mark.parametrize("sql", ["insert into t values (1)", "/* x */ update t set a = 1", "create table u as select 1", "delete from t", ""])
-def test_the_statement_in_front_of_its_rows_is_no_event(sql: str) -> None:
+@pytest.mark.parametrize("sql", ["insert into t values (1)", "UPDATE t set a = 'ü\\n'", "delete from t", "Replace into t values (1)"])
+def test_the_statement_in_front_of_its_rows_is_stepped_over(sql: str) -> None:
+    assert both("canal-json", unmarked("QUERY", "", sql)) == []
+    rows = [unmarked("QUERY", "", sql), message(), unmarked("QUERY", "", sql), message()]
+    assert {i: len(events) for i, events in scanned("canal-json", rows).items()} == {0: 0, 1: 1, 2: 0, 3: 1}
+
+
+@pytest.mark.parametrize("sql", ["/* x */ update t set a = 1", "create table u as select 1", "call p()", "inse", ""])
+def test_other_statements_of_no_database_stand_beside_rows_too(sql: str) -> None:
     assert both("canal-json", unmarked("QUERY", "", sql), compiled=False) == []
 
 
@@ -121,6 +140,8 @@ def test_a_statement_that_an_old_canal_does_not_mark_is_one(database: str, sql: 
 
 def test_the_commit_of_an_xa_transaction_is_no_event_and_its_rollback_is_refused() -> None:
     assert both("canal-json", unmarked("XACOMMIT", "", "XA COMMIT X'71',X'',1"), compiled=False) == []
+    with_rows = canal("QUERY", database="", sql="insert into t values (1)")
+    assert refused("canal-json", (None, compact(with_rows))).code == "UNKNOWN_TYPE"
     error = refused("canal-json", unmarked("XAROLLBACK", "", "XA ROLLBACK X'71',X'',1"))
     assert error.code == "UNKNOWN_TYPE"
     assert "XAROLLBACK: rows that came before were taken back" in str(error)

@@ -8,10 +8,10 @@ RowChange := 2 event type  10 is DDL  11 SQL  12 RowData*  14 schema name of the
 RowData   := 1 Column*, before  2 Column*, after
 Column    := 2 JDBC type  3 name  4 is key  6 is NULL  8 value  10 MySQL type  …
 
-Fields may come in any order, unknown ones and those not named here are skipped. Values are text as in Canal-JSON; binary columns, and those
-of JDBC type 2004, carry each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the begin and end of transactions,
-heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows they changed
-(canal_statements.py).
+Fields may come in any order, unknown ones and those not named here are skipped. Values are text as in Canal-JSON; binary columns, and
+those of JDBC type 2004, carry each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the
+begin and end of transactions, heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows
+they changed (canal_statements.py).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context
 from tidelake.protocols.canal_statements import XA_ROLLED_BACK, stands_beside_rows
+from tidelake.wire.binary import canal_cells
 from tidelake.wire.binary import canal_scan as steps
 from tidelake.wire.binary.canal_scan import (
     HEARTBEAT_LIKE,
@@ -42,7 +43,8 @@ from tidelake.wire.binary.canal_scan import (
     XA_COMMIT,
 )
 from tidelake.wire.binary.protobuf import BYTES, NUMBER, WireField, fields
-from tidelake.wire.cells.canal_types import BLOB, column_type, text_as_bytes, utf8
+from tidelake.wire.cells import canal_types
+from tidelake.wire.cells.canal_types import BLOB, column_type, form, utf8
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, LEARN_SCHEMA, Out, leave, new_out, scanned, values
@@ -80,6 +82,11 @@ _COLUMN = {
     6: WireField("the NULL mark", NUMBER),
     8: WireField("the value", BYTES),
     10: WireField("the MySQL type", BYTES),
+}
+_STEPS = {
+    canal_types.TEXT: canal_cells.RAW,
+    canal_types.BYTES: canal_cells.LATIN1,
+    canal_types.TEXT_AS_BYTES: canal_cells.LATIN1_TEXT,
 }
 _MEMORY = "canal"
 _MAX_LESSONS = 16  # of one message: each one costs another look at it
@@ -168,7 +175,9 @@ def _ddl(event: int, header: dict[str, Any], change: dict[str, Any], what: str) 
         raise DecodeError(
             f"{what} is marked as DDL with event type {event}, {len(statement)} characters of SQL and {rows} rows", code="BAD_STRUCTURE"
         )
-    return Event(kind="ddl", database=_database(header, change), table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event])
+    return Event(
+        kind="ddl", database=_database(header, change), table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event]
+    )
 
 
 def _database(header: dict[str, Any], change: dict[str, Any]) -> str | None:
@@ -224,15 +233,14 @@ def _image(columns: list[Region], what: str, row_schemas: _RowSchemas) -> tuple[
 def _step(type_text: bytes, marks: int) -> int:
     """How the values of a column become its cells."""
     word, _, binary = column_type(type_text.decode())
-    as_bytes = text_as_bytes(word, binary, BLOB if marks & steps.BLOB_MARK else None)
-    return steps.LATIN1 if binary else steps.LATIN1_TEXT if as_bytes else steps.RAW
+    return _STEPS[form(word, binary, BLOB if marks & steps.BLOB_MARK else None)]
 
 
 def _cell(value: bytes | None, name: str, step: int) -> bytes | None:
-    if not value or step == steps.RAW:
+    if not value or step == canal_cells.RAW:
         return value
     data = _latin1(value, name)
-    return utf8(data) if step == steps.LATIN1_TEXT else data
+    return utf8(data) if step == canal_cells.LATIN1_TEXT else data
 
 
 def _row_schema(described: tuple[_Column, ...]) -> RowSchema:

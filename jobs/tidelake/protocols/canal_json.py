@@ -23,7 +23,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols.canal_statements import XA_ROLLED_BACK, stands_beside_rows
-from tidelake.wire.cells.canal_types import column_type, text_as_bytes, utf8
+from tidelake.wire.cells.canal_types import BYTES, TEXT, TEXT_AS_BYTES, column_type, form, utf8
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches, json_cells
@@ -40,6 +40,7 @@ OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 WATERMARK = "TIDB_WATERMARK"
 QUERY, XA_COMMIT, XA_ROLLBACK = "QUERY", "XACOMMIT", "XAROLLBACK"
 MAX_TS = (1 << 64) - 1
+_KINDS = {TEXT: json_cells.TEXT, BYTES: json_cells.LATIN1, TEXT_AS_BYTES: json_cells.LATIN1_TEXT}
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -199,20 +200,18 @@ def _image(
             raise DecodeError(f"{where} has no type in mysqlType", code="BAD_STRUCTURE")
         word, full, binary = column_type(string(types, name, "mysqlType"))
         described.append(SchemaColumn(name, word, name in keys, full_type=full))
-        as_bytes = text_as_bytes(word, binary, codes.get(name))
-        cells.append(_cell(value, binary or as_bytes, where))
-        if as_bytes and cells[-1] is not None:
-            cells[-1] = utf8(cells[-1])
+        cells.append(_cell(value, form(word, binary, codes.get(name)), where))
     return RowSchema(tuple(described)), cells
 
 
-def _cell(value: Any, as_bytes: bool, where: str) -> bytes | None:
+def _cell(value: Any, written: int, where: str) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, Number) or not isinstance(value, str):
         raise DecodeError(f"{where} is a JSON {kind(value)}, expected a string or null", code="BAD_VALUE")
     try:
-        return value.encode("latin-1" if as_bytes else "utf-8")
+        data = value.encode("utf-8" if written == TEXT else "latin-1")
+        return utf8(data) if written == TEXT_AS_BYTES else data
     except UnicodeEncodeError as e:
         raise DecodeError(f"{where} holds U+{ord(e.object[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
 
@@ -237,6 +236,4 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
 
 def _column(piece: str, type_piece: bytes, code: object, described: SchemaColumn) -> KnownColumn:
     word, _, binary = column_type(json.loads(type_piece))
-    digits = word == "set"  # of any code, and the same in both kinds
-    kind = json_cells.LATIN1 if binary or digits else json_cells.LATIN1_TEXT if text_as_bytes(word, binary, code) else json_cells.TEXT
-    return KnownColumn(piece.encode(), type_piece, kind, described)
+    return KnownColumn(piece.encode(), type_piece, _KINDS[form(word, binary, code)], described)

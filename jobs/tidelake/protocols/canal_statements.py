@@ -14,7 +14,9 @@ import re
 XA_ROLLED_BACK = "XAROLLBACK: rows that came before were taken back"
 
 # Statements that never make rows, whatever precedes the first word: blanks, comments, the opening of a comment that MySQL or MariaDB runs
-_NO_ROWS = re.compile(r"(?:\s|/\*M?!\d*|/\*(?!M?!).*?\*/|--\s[^\n]*\n|#[^\n]*\n)*(?:ALTER|DROP|RENAME|TRUNCATE)\b", re.IGNORECASE | re.DOTALL)
+_NO_ROWS = re.compile(
+    r"(?:\s|/\*M?!\d*|/\*(?!M?!).*?\*/|--\s[^\n]*\n|#[^\n]*\n)*(?:ALTER|DROP|RENAME|TRUNCATE)\b", re.IGNORECASE | re.DOTALL
+)
 
 
 def stands_beside_rows(database: str | None, statement: str) -> bool:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.wire.binary.canal_cells import RAW, is_text, put_latin1
 from tidelake.wire.cells.canal_types import BLOB
-from tidelake.wire.json.json_cells import is_utf8
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, same, uvarint
 from tidelake.wire.kernels.binary_known import KeyTable, find
@@ -49,6 +49,7 @@ from tidelake.wire.kernels.binary_out import (
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined, int64, merged
 from tidelake.wire.kernels.protobuf_kernels import MOST, field, fields
+from tidelake.wire.kernels.row_statements import makes_rows
 
 VERSION, MESSAGES, UNCOMPRESSED, ROWDATA = 1, 7, 1, 2
 HEARTBEAT_LIKE = (1, 3, 4, 5)  # entries: begin and end of a transaction, heartbeat, GTID
@@ -57,11 +58,6 @@ MAX_ENTRIES = MAX_ROWS = 1 << 16  # of one message
 MAX_COLUMNS = 1 << 12  # MySQL's own limit
 LEAST_COLUMN, LEAST_ROW = 8, 10  # bytes: a column has a name and a type, a row a column
 
-# how statements begin that make rows
-_CHANGES = np.array([list(word) for word in (b"insert", b"update", b"delete", b"replac")], np.uint8)
-
-# how a cell's bytes become text
-RAW, LATIN1, LATIN1_TEXT = range(3)
 # marks of a column in the description of a schema
 KEY_MARK, BLOB_MARK = 1, 2
 
@@ -182,22 +178,8 @@ def _stands_beside_rows(buf: Bytes, pos: int, end: int, seen: int, parts: Longs)
     parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
     if not seen & 1 << _SQL or fields(buf, pos, end, 0, _HEADER_TEXTS, 0, parts) == BAD or parts[_SCHEMA, 1] > 0 or parts[_TABLE, 1] > 0:
         return False
-    at, size = parts[_SQL, 0], parts[_SQL, 1]
-    if size < _CHANGES.shape[1] or not _is_text(buf, at, at + size):
-        return False
-    for word in range(len(_CHANGES)):
-        matching = 0
-        for i in range(_CHANGES.shape[1]):
-            matching += buf[np.uint64(at + i)] | 0x20 == _CHANGES[word, i]
-        if matching == _CHANGES.shape[1]:
-            return True
-    return False
-
-
-@inlined
-def _is_text(data: Bytes, pos: int, end: int) -> bool:
-    """Whether it is UTF-8; False, too, at the end of the array, behind which `is_utf8` would look."""
-    return end + 8 <= len(data) and is_utf8(data, pos, end)
+    at, end = parts[_SQL, 0], parts[_SQL, 0] + parts[_SQL, 1]
+    return bool(makes_rows(buf, at, end) and is_text(buf, at, end))
 
 
 @merged
@@ -398,28 +380,12 @@ def _cells(buf: Bytes, side: int, count: int, first: int, steps: Ints, columns: 
         if text + size > limit:
             return False
         if size > 0:
-            start, how = text, steps[first + i, 0]
-            text = put_bytes(data, text, buf, at, size) if how == RAW else _put_latin1(data, text, buf, at, at + size)
-            if text == BAD or (how == LATIN1_TEXT and not _is_text(data, start, text)):
+            how = steps[first + i, 0]
+            text = put_bytes(data, text, buf, at, size) if how == RAW else put_latin1(data, text, buf, at, at + size, how)
+            if text == BAD:
                 return False
         present[np.uint64(cell)] = size >= 0
         cell += 1
         offsets[np.uint64(cell)] = text
     out.used[CELLS + side], out.used[BYTES + side] = cell, text
     return True
-
-
-@compiled
-def _put_latin1(data: Bytes, text: int, buf: Bytes, pos: int, end: int) -> int:
-    """Bytes that were written as the code points U+0000 to U+00FF in UTF-8; BAD if they are others."""
-    while pos < end:
-        byte = buf[np.uint64(pos)]
-        if byte >= 128:
-            pos += 1
-            if (byte != 0xC2 and byte != 0xC3) or pos == end or buf[pos] & 0xC0 != 0x80:
-                return BAD
-            byte = (byte & 3) << 6 | buf[pos] & 0x3F
-        data[np.uint64(text)] = byte
-        text += 1
-        pos += 1
-    return text

@@ -13,6 +13,9 @@ from tidelake.history.ddl.column_types import MysqlType
 
 MAX_TYPE = 64  # characters of a type outside its parentheses
 BLOB = 2004  # java.sql.Types
+TEXT, BYTES, TEXT_AS_BYTES = range(3)  # as it is; bytes as code points U+0000 to U+00FF; the bytes of UTF-8, so written
+_TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
+_SHAPES = frozenset({"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection"})
 
 
 @lru_cache(maxsize=4096)
@@ -28,9 +31,14 @@ def column_type(text: str) -> tuple[str, str | None, bool]:
     return parsed.name, text if parenthesis else None, parsed.is_binary
 
 
-def text_as_bytes(word: str, binary: bool, code: object) -> bool:
-    """Whether the values of a text column are its UTF-8 bytes, each as a code point. code: of its sqlType; a SET's depends on its value."""
-    return code == BLOB and not binary and word != "set"
+def form(word: str, binary: bool, code: object) -> int:
+    """How the values of a column are written: TEXT, BYTES or TEXT_AS_BYTES. code: of its sqlType.
+
+    A SET is a number, in ASCII: its code is a BLOB's where it is NULL.
+    """
+    if binary or word == "set" or word in _SHAPES:
+        return BYTES
+    return TEXT_AS_BYTES if code == BLOB and word in _TEXTS else TEXT
 
 
 def utf8(text: bytes) -> bytes:

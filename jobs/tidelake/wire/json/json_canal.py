@@ -1,6 +1,7 @@
 """Compiled: Canal-JSON messages whose tables are known (docs/reference/protocols.md 5). Layout and rules: protocols/canal_json.py.
 
-Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order; leaves DDL, large-message marks and
+Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order, and steps over the statements that
+Alibaba's sends in front of their rows (protocols/canal_statements.py); leaves DDL, large-message marks and
 everything else. TiCDC prints the members of mysqlType in random order, and sqlType's codes follow the values (5.3): both are
 compared column by column, of the codes whether they are a BLOB's where the column is text.
 """
@@ -25,9 +26,12 @@ from tidelake.wire.json.json_canal_head import (
     OLD,
     OLD_ROWS,
     OP,
+    PLACED,
+    QUERY,
     ROWS,
     SQL_TYPE,
     STAMP,
+    STATEMENT,
     TYPED,
     UPDATE,
     WATERMARK,
@@ -70,6 +74,7 @@ from tidelake.wire.kernels.json_kernels import (
     word,
 )
 from tidelake.wire.kernels.json_words import text_at
+from tidelake.wire.kernels.row_statements import makes_rows
 
 MAX_ROWS = 1 << 16  # of one message
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
@@ -113,7 +118,8 @@ def _message(values: Payload, message: int, known: Arrays, state: ScanState, eve
     for attempt in range(MAX_CHAIN + 1):
         verdict = _members(values.data, p, end, attempt, known, state, events, after, before)
         if verdict == DONE:
-            _finish(message, state, events, after, before)
+            if state.spans[OP] != QUERY:
+                _finish(message, state, events, after, before)
             return DONE
         after.used[0], after.used[1], before.used[0], before.used[1] = marks
         if verdict != NEW_LAYOUT or (attempt > 0 and state.spans[LAYOUT] == NONE):
@@ -128,7 +134,7 @@ def _members(
     spans, p, seen, guess = state.spans, start, 0, 0
     spans[OP] = spans[FOUND] = spans[EXTENSION] = NONE
     spans[NAMES_SEEN] = spans[ROWS] = spans[OLD_ROWS] = spans[TYPED] = spans[CODED] = 0
-    spans[1] = spans[3] = spans[5] = 0
+    spans[1] = spans[3] = spans[5] = spans[STATEMENT] = 0
     if byte(text, p) != OPEN_BRACE:
         return LEFT
     while p < end:
@@ -144,7 +150,16 @@ def _members(
         if byte(text, p) != COMMA:
             break
     complete = byte(text, p) == CLOSE_BRACE and p + 1 == end
+    if spans[OP] == QUERY:
+        return DONE if complete and _stands_beside_rows(text, end, spans) else LEFT
     return DONE if complete and _consistent(seen, spans) else LEFT
+
+
+@inlined_step
+def _stands_beside_rows(text: Bytes, end: int, spans: Longs) -> bool:
+    """Whether a QUERY without the mark of DDL only says which statement made the rows behind it."""
+    placed = spans[NAMES_SEEN] & PLACED == PLACED and spans[1] == 0 and spans[EXTENSION] == NONE
+    return bool(placed and spans[STATEMENT] > 0 and makes_rows(text, spans[STATEMENT], end))
 
 
 @inlined_step
@@ -194,7 +209,7 @@ def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays,
     spans = state.spans
     if spans[NAMES_SEEN] & NAMED != NAMED:
         look_ahead(text, start, end, state)
-    if spans[NAMES_SEEN] & NAMED != NAMED or spans[OP] == WATERMARK or spans[OP] == NONE:
+    if spans[NAMES_SEEN] & NAMED != NAMED or spans[OP] in (WATERMARK, QUERY, NONE):
         return LEFT
     table = table_at(text, 3, known, state)
     if table == NONE:
@@ -239,10 +254,10 @@ def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
 
 @inlined_step
 def _code_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
-    """The position after a code; BAD if the column's text is written in another way than the code says."""
+    """The position after a code; BAD if the column's values are written in another way than the code says."""
     stop, kind = integer(text, p), item(known.kind, column)
     blob = stop - p == 4 and word(text, p) & _FOUR_BYTES == _BLOB
-    return BAD if blob and kind == TEXT or not blob and kind == LATIN1_TEXT else stop
+    return BAD if (blob and kind == TEXT) or (not blob and kind == LATIN1_TEXT) else stop
 
 
 @inlined_step
