@@ -44,10 +44,11 @@ from tidelake.wire.binary.canal_scan import (
 )
 from tidelake.wire.binary.protobuf import BYTES, NUMBER, WireField, fields
 from tidelake.wire.cells import canal_types
-from tidelake.wire.cells.canal_types import BLOB, column_type, form, utf8
+from tidelake.wire.cells.canal_types import column_type, form, utf8
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, LEARN_SCHEMA, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.canal_marks import BLOB
 from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import text_of
 from tidelake.wire.kernels.varint import Region

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.binary.canal_cells import RAW, is_text, put_latin1
-from tidelake.wire.cells.canal_types import BLOB
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, same, uvarint
 from tidelake.wire.kernels.binary_known import KeyTable, find
@@ -46,10 +45,10 @@ from tidelake.wire.kernels.binary_out import (
     restore,
     room,
 )
+from tidelake.wire.kernels.canal_marks import BLOB, makes_rows
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined, int64, merged
 from tidelake.wire.kernels.protobuf_kernels import MOST, field, fields
-from tidelake.wire.kernels.row_statements import makes_rows
 
 VERSION, MESSAGES, UNCOMPRESSED, ROWDATA = 1, 7, 1, 2
 HEARTBEAT_LIKE = (1, 3, 4, 5)  # entries: begin and end of a transaction, heartbeat, GTID

@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from tidelake.errors import ContractError, DecodeError
 from tidelake.history.ddl.column_types import MysqlType
+from tidelake.wire.kernels.canal_marks import BLOB
 
 MAX_TYPE = 64  # characters of a type outside its parentheses
-BLOB = 2004  # java.sql.Types
 TEXT, BYTES, TEXT_AS_BYTES = range(3)  # as it is; bytes as code points U+0000 to U+00FF; the bytes of UTF-8, so written
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
 _SHAPES = frozenset({"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection"})

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidelake.wire.cells.canal_types import BLOB
 from tidelake.wire.json.json_canal_head import (
     CODED,
     DATA,
@@ -57,6 +56,7 @@ from tidelake.wire.json.json_images import (
 )
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
+from tidelake.wire.kernels.canal_marks import BLOB, makes_rows
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step
 from tidelake.wire.kernels.json_kernels import (
@@ -74,7 +74,6 @@ from tidelake.wire.kernels.json_kernels import (
     word,
 )
 from tidelake.wire.kernels.json_words import text_at
-from tidelake.wire.kernels.row_statements import makes_rows
 
 MAX_ROWS = 1 << 16  # of one message
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS

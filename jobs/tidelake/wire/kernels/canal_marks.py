@@ -1,4 +1,4 @@
-"""Compiled: whether a statement makes rows (docs/reference/protocols.md 5.6)."""
+"""What Alibaba Canal's messages say in JSON and in protobuf alike (docs/reference/protocols.md 5.6): a code, and how statements begin."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy as np
 from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled
 
+BLOB = 2004  # in sqlType, of java.sql.Types
 _BEGINNINGS = np.array([list(verb) for verb in (b"insert", b"update", b"delete", b"replac")], np.uint8)
 
 
