@@ -17,6 +17,7 @@ PROGRAMS = {  # name of the folder in the cache → modules
         "io.debezium:debezium-connector-mariadb:3.5.0.Final",
         "org.slf4j:slf4j-simple:1.7.36",
     ),
+    "canal-1.1.7": ("com.alibaba.otter:canal.server:1.1.7", "com.alibaba.otter:connector.kafka:1.1.7"),
 }
 
 

@@ -5,6 +5,7 @@ Transactions and statements are drawn at random and run one after the other, so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -51,10 +52,11 @@ class Table:
 
 @dataclass
 class Workload:
-    """Draws what happens. zero_years: whether a YEAR may be 0000."""
+    """Draws what happens. types: of columns, where a producer cannot send all; zero_years: whether a YEAR may be 0000."""
 
     server: MariaDB
     random: Random
+    types: Sequence[str] = tuple(TYPES)
     zero_years: bool = True
     tables: list[Table] = field(default_factory=list)
     _marks: int = 0
@@ -63,7 +65,7 @@ class Workload:
     def begin(self) -> str:
         """Make the database and its tables, with nothing in them. Returns tables.sql."""
         self.tables = [
-            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(TYPES)}}, 1),
+            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(self.types)}}, 1),
             Table("pairs", {"word": "VARCHAR(20) COLLATE utf8mb4_bin", "n": "INT UNSIGNED", "v": "VARCHAR(40)", "at": "TIMESTAMP(6)"}, 2),
             Table("Odd-näme", {"id": "INT", **dict.fromkeys(ODD_NAMES, "VARCHAR(40)")}, 1),
             Table(KEYLESS, {"line": "TEXT", "n": "INT", "raw": "VARBINARY(16)"}, 0),
@@ -145,7 +147,7 @@ class Workload:
         return f"new{self._new}"
 
     def _add(self, table: Table) -> str:
-        name, sql = self._fresh(), self.random.choice(TYPES)
+        name, sql = self._fresh(), self.random.choice(self.types)
         table.columns[name] = sql
         default = " DEFAULT 7" if mysql_type(sql).word in ("int", "bigint", "decimal", "varchar") and self.random.random() < 0.5 else ""
         return f"ALTER TABLE {table.sql} ADD COLUMN {quoted(name)} {sql} NULL{default}"
