@@ -94,6 +94,11 @@ CANAL: list[list[bytes]] = [
     [canal.insert(canal.ID)],
     [canal.ddl("create table t (id int)", canal.CREATE), canal.insert(canal.ID)],
     [canal.entry(b"", b"", canal.END)],
+    [
+        canal.entry(canal.header("", "", canal.QUERY), canal.change(canal.QUERY, sql="insert into t values ('ü')")),
+        canal.insert(canal.Column("j", "json", "Ã¼", sql_type=2004), canal.Column("s", "set('a')", None, sql_type=2004)),
+        canal.entry(canal.header("", "", canal.QUERY), canal.change(canal.QUERY, sql="# x\ndrop table t")),
+    ],
 ]
 
 

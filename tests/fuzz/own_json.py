@@ -20,6 +20,8 @@ _ROW = {
 }
 _TYPES = {"id": "bigint", "name": "varchar", "bin": "varbinary(9)", "f": "double", "n": "int"}
 _DATA = {"id": "1", "name": "näme \n", "bin": "\x00ÿ", "f": "-1.5", "n": None}
+_NO_ROWS = {"database": "", "table": "", "pkNames": None, "mysqlType": None, "sqlType": None, "data": None}  # of Alibaba's Canal
+_DOCUMENT = {"pkNames": [], "sqlType": {"j": 2004, "s": -7}}
 _SIMPLE = _DATA | {"at": {"location": "UTC", "value": "2024-01-01"}, "bin": "AP8="}
 _SCHEMA = table_schema(
     [simple_column(n, w) for n, w in (_TYPES | {"at": "timestamp", "name": "varchar", "bin": "blob"}).items()], [index("id", primary=True)]
@@ -40,6 +42,9 @@ OWN: dict[str, list[Message]] = {
         (b"", compact(dict(sorted(canal("INSERT", [_DATA, _DATA], None, _TYPES).items())))),
         (None, compact(canal("DELETE", [_DATA], None, _TYPES))),
         (None, compact(canal("TIDB_WATERMARK", mysqlType=None, sqlType=None, data=None, _tidb={"watermarkTs": 8}))),
+        (None, compact(canal("QUERY", sql="insert into t values ('ü\n')") | _NO_ROWS)),
+        (None, compact(canal("QUERY", sql="/* x */ drop table t") | _NO_ROWS)),
+        (None, compact(canal("INSERT", [{"j": "Ã¼", "s": "5"}], types={"j": "json", "s": "set('a','b')"}, **_DOCUMENT))),
     ],
     "simple-json": [
         json_schema_message(_SCHEMA),

@@ -85,6 +85,17 @@ def test_a_statement_that_cannot_be_followed_stops_the_window_and_says_how_to_go
     assert f"`ignore_ddl = [{TSO}]` under [policy] in feed.toml" in error.value.remedy
 
 
+@pytest.mark.parametrize("query", ["TRUNCATE orders", "DROP TABLE IF EXISTS shop.other, orders", "CREATE OR REPLACE TABLE orders (x INT)"])
+def test_a_table_without_a_database_in_a_statement_without_one_stops_the_window(query: str) -> None:
+    with pytest.raises(OrderError, match="nothing says in which database it looks for table 'orders'") as error:
+        compiled([said(TSO, query, "")], [], known())
+    assert error.value.code == "UNSUPPORTED_DDL"
+    assert compiled([said(5, "CREATE INDEX i ON orders (a)", ""), said(6, "TRUNCATE shop.orders", "")], [], known())[1] == [
+        "5 no effect",
+        "6 applied",
+    ]
+
+
 def test_a_statement_to_be_ignored_is_not_even_read() -> None:
     catalog, ledger = compiled([said(7, "not ' SQL"), said(8, "ALTER TABLE orders ADD b INT")], [], known(), ignore_ddl=(7,))
     assert (names(only(catalog)), ledger) == (["id", "a", "b"], ["7 ignored", "8 applied"])

@@ -151,6 +151,11 @@ def test_ddl_has_its_statement_and_canals_word() -> None:
     ]
 
 
+def test_a_statement_looks_for_names_in_the_database_of_its_session_not_in_that_of_its_first_table() -> None:
+    (event,) = events(packet(entry(header("other", "t", CREATE), change(CREATE, ddl=1, sql="create table other.t like u", schema="s"))))
+    assert (event.database, event.table, event.ddl) == ("s", "t", "create table other.t like u")
+
+
 def test_the_schema_of_a_ddl_may_stand_beside_the_statement_only() -> None:
     (event,) = events(packet(entry(header("", ""), change(QUERY, ddl=1, sql="create user x", schema="mysql"))))
     assert (event.database, event.table) == ("mysql", None)
@@ -175,8 +180,45 @@ def test_what_is_no_change_holds_no_events() -> None:
 
 
 def test_a_statement_beside_the_rows_it_changed_is_no_event() -> None:
-    said = [entry(header("", "t", kind), change(kind, sql="update t set a = 1")) for kind in (QUERY, 13)]
+    said = [entry(header("", "t" * (kind == QUERY), kind), change(kind, sql="update t set a = 1")) for kind in (QUERY, 13)]
     assert events(packet(*said, insert(ID, NAME))) == [ROW]
+
+
+@pytest.mark.parametrize("sql", ["INSERT into t values (1)", "update t set ü = 1", "Delete from t", "replace into t values (1)"])
+def test_the_statement_in_front_of_its_rows_is_stepped_over(sql: str) -> None:
+    said = entry(header("", "", QUERY), change(QUERY, sql=sql))
+    assert events(packet(said, insert(ID, NAME)), compiled=True) == [ROW]
+
+
+@pytest.mark.parametrize(
+    ("schema", "sql"),
+    [
+        ("shop", "drop database shop"),
+        ("shop", "insert"),
+        ("", "alter table t add c int"),
+        ("", "/* x */ DROP TABLE t"),
+        ("", "# x\nrename table t to u"),
+    ],
+)
+def test_a_statement_that_an_old_server_does_not_mark_is_one(schema: str, sql: str) -> None:
+    (event,) = events(packet(entry(header(schema, "", QUERY), change(QUERY, sql=sql))), compiled=False)
+    assert event == Event(kind="ddl", database=schema or None, table=None, ddl=sql, ddl_type="QUERY")
+
+
+@pytest.mark.parametrize("sql", ["create table u as select 1", "call p()", "", "ins"])
+def test_other_statements_of_no_database_stand_beside_rows_too(sql: str) -> None:
+    assert events(packet(entry(header("", "", QUERY), change(QUERY, sql=sql)), insert(ID, NAME)), compiled=False) == [ROW]
+
+
+def test_text_that_the_server_takes_for_a_blob_is_written_as_the_code_points_of_its_utf_8() -> None:
+    """MariaDB's JSON is a LONGTEXT in the binlog; Canal writes it as text only if it read the type LONGTEXT from the server."""
+    blob, text_ = Column("j", "json", "Ã¼", sql_type=2004), Column("j", "json", "Ã¼", sql_type=12)
+    cut, digits = Column("j", "json", "Ã", sql_type=2004), Column("j", "set('a','b')", "2", sql_type=2004)
+    found = events(packet(insert(blob), insert(text_), insert(blob), insert(digits)))
+    assert [e.after for e in found] == [["ü".encode()], ["Ã¼".encode()], ["ü".encode()], [b"2"]]
+    assert [e.after for e in events(packet(insert(cut)))] == [["\ufffd".encode()]]
+    null = Column("j", "json", None, sql_type=2004)
+    assert [e.after for e in events(packet(insert(null), insert(blob)), compiled=None)] == [[None], ["ü".encode()]]
 
 
 @pytest.mark.parametrize("kind", [INSERT, UPDATE, DELETE])

@@ -18,6 +18,12 @@ def message(*args: Any, **members: Any) -> Message:
     return None, compact(canal(*args, **members))
 
 
+def unmarked(word: str, database: str, sql: str) -> Message:
+    """What Alibaba Canal sends that is neither rows nor marked as DDL."""
+    nothing = {"table": "", "pkNames": None, "mysqlType": None, "sqlType": None, "data": None}
+    return None, compact(canal(word, database=database, sql=sql) | nothing)
+
+
 def cell(type_text: str, value: str | None, *, compiled: bool = True) -> bytes | None:
     """The cell of one value of this type."""
     types = {"c": type_text}
@@ -75,8 +81,70 @@ def test_old_may_have_the_changed_columns_only_or_none() -> None:
 
 def test_the_order_of_mysql_type_and_the_codes_of_sql_type_do_not_matter() -> None:
     plain = both("canal-json", message())
-    messages = [message(), message(mysqlType={"v": "varchar", "id": "int"}), message(sqlType={"v": -4, "id": 2005}), message(sqlType=None)]
-    assert scanned("canal-json", messages) == dict.fromkeys(range(4), plain)
+    messages = [message(), message(mysqlType={"v": "varchar", "id": "int"}), message(sqlType={"v": -4, "id": 2005})]
+    assert scanned("canal-json", messages) == dict.fromkeys(range(3), plain)
+    assert both("canal-json", message(sqlType=None), compiled=False) == plain
+
+
+def test_text_that_alibaba_s_canal_takes_for_a_blob_is_written_as_the_code_points_of_its_utf_8() -> None:
+    """MariaDB's JSON is a LONGTEXT in the binlog; Canal writes it as text only if it read the type LONGTEXT from the server."""
+    blob = message(data=[{"j": "\u00c3\u00bc"}], types={"j": "json"}, pkNames=[], sqlType={"j": 2004})
+    text = message(data=[{"j": "\u00c3\u00bc"}], types={"j": "json"}, pkNames=[], sqlType={"j": 12})
+    null = message(data=[{"j": None}], types={"j": "json"}, pkNames=[], sqlType={"j": 2004})
+    cut = message(data=[{"j": "\u00c3"}], types={"j": "json"}, pkNames=[], sqlType={"j": 2004})
+    found = scanned("canal-json", [blob, text, blob, null, text, cut])
+    assert {i: e[0].after for i, e in found.items()} == {
+        0: ["ü".encode()],
+        1: ["Ã¼".encode()],
+        2: ["ü".encode()],
+        3: [None],
+        4: ["Ã¼".encode()],
+    }
+    assert both("canal-json", cut, compiled=False)[0].after == ["\ufffd".encode()]
+
+
+@pytest.mark.parametrize("code", [2004, 12])
+def test_a_shape_is_bytes(code: int) -> None:
+    point = message(data=[{"p": "\x00ð?"}], types={"p": "point"}, pkNames=[], sqlType={"p": code})
+    assert both("canal-json", point)[0].after == [b"\x00\xf0?"]
+
+
+def test_a_set_has_the_same_digits_under_every_code() -> None:
+    """The code of a SET is that of a BLOB where its value is NULL."""
+    rows = [{"s": "5"}, {"s": None}]
+    for code in (-7, 2004):
+        events = both("canal-json", message(data=rows, types={"s": "set('a','b')"}, pkNames=[], sqlType={"s": code}))
+        assert [e.after for e in events] == [[b"5"], [None]]
+
+
+@pytest.mark.parametrize("sql", ["insert into t values (1)", "UPDATE t set a = 'ü\\n'", "delete from t", "Replace into t values (1)"])
+def test_the_statement_in_front_of_its_rows_is_stepped_over(sql: str) -> None:
+    assert both("canal-json", unmarked("QUERY", "", sql)) == []
+    rows = [unmarked("QUERY", "", sql), message(), unmarked("QUERY", "", sql), message()]
+    assert {i: len(events) for i, events in scanned("canal-json", rows).items()} == {0: 0, 1: 1, 2: 0, 3: 1}
+
+
+@pytest.mark.parametrize("sql", ["/* x */ update t set a = 1", "create table u as select 1", "call p()", "inse", ""])
+def test_other_statements_of_no_database_stand_beside_rows_too(sql: str) -> None:
+    assert both("canal-json", unmarked("QUERY", "", sql), compiled=False) == []
+
+
+@pytest.mark.parametrize(
+    ("database", "sql"),
+    [("shop", "drop database shop"), ("", "alter table t add c int"), ("", "/* x */ /*!50000 drop*/ table t"), ("", "-- x\nTRUNCATE t")],
+)
+def test_a_statement_that_an_old_canal_does_not_mark_is_one(database: str, sql: str) -> None:
+    event = both("canal-json", unmarked("QUERY", database, sql), compiled=False)[0]
+    assert (event.kind, event.database, event.ddl, event.ddl_type) == ("ddl", database or None, sql, "QUERY")
+
+
+def test_the_commit_of_an_xa_transaction_is_no_event_and_its_rollback_is_refused() -> None:
+    assert both("canal-json", unmarked("XACOMMIT", "", "XA COMMIT X'71',X'',1"), compiled=False) == []
+    with_rows = canal("QUERY", database="", sql="insert into t values (1)")
+    assert refused("canal-json", (None, compact(with_rows))).code == "UNKNOWN_TYPE"
+    error = refused("canal-json", unmarked("XAROLLBACK", "", "XA ROLLBACK X'71',X'',1"))
+    assert error.code == "UNKNOWN_TYPE"
+    assert "XAROLLBACK: rows that came before were taken back" in str(error)
 
 
 def test_alibaba_s_messages_hold_several_rows_and_name_their_table_last() -> None:

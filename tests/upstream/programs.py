@@ -18,6 +18,7 @@ PROGRAMS = {  # name of the folder in the cache → modules
         "org.slf4j:slf4j-simple:1.7.36",
     ),
     "maxwell-1.22.6": ("com.zendesk:maxwell:1.22.6", "org.apache.logging.log4j:log4j-api:2.8.2"),
+    "canal-1.1.7": ("com.alibaba.otter:canal.server:1.1.7", "com.alibaba.otter:connector.kafka:1.1.7"),
 }
 
 

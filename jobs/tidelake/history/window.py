@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tidelake.config.policy import Policy
 from tidelake.config.table_name import written
 from tidelake.errors import ContractError, OrderError
-from tidelake.history.ddl.changes import AddColumn, Change, ColumnDef, TableDef
+from tidelake.history.ddl.changes import AddColumn, Change, ColumnDef, NoEffect, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
 from tidelake.history.definitions import unsaid_of
@@ -173,6 +173,8 @@ def _inhabited(catalog: Catalog, sent: SentNames[ObservedTable], ts: int) -> Cat
 
 def _apply_all(catalog: Catalog, ts: int, changes: list[Change]) -> Catalog:
     for change in changes:
+        if change.table and not change.database and not isinstance(change, NoEffect):
+            raise OrderError(f"nothing says in which database it looks for table {change.table!r}", code="UNSUPPORTED_DDL")
         catalog = apply(catalog, ts, change)
     return catalog
 

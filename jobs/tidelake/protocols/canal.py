@@ -6,11 +6,12 @@ Entry     := 1 Header  2 entry type  3 store value: of ROWDATA a RowChange
 Header    := 2 binlog file  3 position of the event in it  4 server id  8 schema name  9 table name  …
 RowChange := 2 event type  10 is DDL  11 SQL  12 RowData*  14 schema name of the DDL
 RowData   := 1 Column*, before  2 Column*, after
-Column    := 3 name  4 is key  6 is NULL  8 value  10 MySQL type  …
+Column    := 2 JDBC type  3 name  4 is key  6 is NULL  8 value  10 MySQL type  …
 
-Fields may come in any order, unknown ones and those not named here are skipped. Values are text as in Canal-JSON; binary columns carry
-each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the begin and end of transactions,
-heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows they changed.
+Fields may come in any order, unknown ones and those not named here are skipped. Values are text as in Canal-JSON; binary columns, and
+those of JDBC type 2004, carry each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the
+begin and end of transactions, heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows
+they changed (canal_statements.py).
 
 The name of a change is the place of its binlog event and the number of its row among all rows of the message that come from that event:
 spread by primary keys, Canal sends each row as an entry of its own. TiCDC sends no place.
@@ -30,6 +31,8 @@ from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.history.source_names import source_name
 from tidelake.protocols import Context
+from tidelake.protocols.canal_statements import XA_ROLLED_BACK, stands_beside_rows
+from tidelake.wire.binary import canal_cells
 from tidelake.wire.binary import canal_scan as steps
 from tidelake.wire.binary.canal_places import names_of
 from tidelake.wire.binary.canal_scan import (
@@ -45,10 +48,12 @@ from tidelake.wire.binary.canal_scan import (
     XA_COMMIT,
 )
 from tidelake.wire.binary.protobuf import BYTES, NUMBER, WireField, fields
-from tidelake.wire.cells.canal_types import column_type
+from tidelake.wire.cells import canal_types
+from tidelake.wire.cells.canal_types import column_type, form, utf8
 from tidelake.wire.kernels.arrays import Ints
 from tidelake.wire.kernels.binary_known import KnownKeys
 from tidelake.wire.kernels.binary_out import KEY, LEARN_SCHEMA, Out, leave, new_out, scanned, values
+from tidelake.wire.kernels.canal_marks import BLOB
 from tidelake.wire.kernels.columnar import Scanned
 from tidelake.wire.kernels.utf8_text import text_of
 from tidelake.wire.kernels.varint import Region
@@ -83,17 +88,23 @@ _CHANGE = {
 }
 _ROW = {1: WireField("a column before", BYTES, MAX_COLUMNS), 2: WireField("a column after", BYTES, MAX_COLUMNS)}
 _COLUMN = {
+    2: WireField("the JDBC type", NUMBER),
     3: WireField("the name", BYTES),
     4: WireField("the key mark", NUMBER),
     6: WireField("the NULL mark", NUMBER),
     8: WireField("the value", BYTES),
     10: WireField("the MySQL type", BYTES),
 }
+_STEPS = {
+    canal_types.TEXT: canal_cells.RAW,
+    canal_types.BYTES: canal_cells.LATIN1,
+    canal_types.TEXT_AS_BYTES: canal_cells.LATIN1_TEXT,
+}
 _MEMORY = "canal"
 _MAX_LESSONS = 16  # of one message: each one costs another look at it
 
 _Name = tuple[str | None, str | None]
-_Column = tuple[bytes, bytes, bool]  # name, MySQL type, part of the key
+_Column = tuple[bytes, bytes, int]  # name, MySQL type, marks
 _RowSchemas = dict[tuple[_Column, ...], RowSchema]
 
 
@@ -168,9 +179,12 @@ def _entry(entry: Region, row_schemas: _RowSchemas, names: _Names, room: int) ->
         return [replace(_ddl(event, header, change, what), source=names.next(header))]
     if event in OPS:
         return [replace(e, source=names.next(header)) for e in _rows(event, header, rows, row_schemas, room, what)]
-    if event in (QUERY, XA_COMMIT) and not rows:
+    if event == XA_COMMIT and not rows:
         return []
-    rolled_back = ", XAROLLBACK: rows that came before were taken back" if event == XA_ROLLBACK else ""
+    if event == QUERY and not rows:
+        statement, database = _decoded(_bytes(change.get("the statement")), "the statement", decode=text_of), _database(header, change)
+        return [] if stands_beside_rows(database, statement) else [replace(_ddl(event, header, change, what), source=names.next(header))]
+    rolled_back = f", {XA_ROLLED_BACK}" if event == XA_ROLLBACK else ""
     raise DecodeError(f"{what} has event type {event} with {len(rows)} rows and no DDL mark{rolled_back}", code="UNKNOWN_TYPE")
 
 
@@ -189,8 +203,14 @@ def _ddl(event: int, header: dict[str, Any], change: dict[str, Any], what: str) 
         raise DecodeError(
             f"{what} is marked as DDL with event type {event}, {len(statement)} characters of SQL and {rows} rows", code="BAD_STRUCTURE"
         )
-    database = _name(header, "the schema name") or _name(change, "the schema name")
-    return Event(kind="ddl", database=database, table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event])
+    return Event(
+        kind="ddl", database=_database(header, change), table=_name(header, "the table name"), ddl=statement, ddl_type=DDL_WORDS[event]
+    )
+
+
+def _database(header: dict[str, Any], change: dict[str, Any]) -> str | None:
+    """Of a statement: the session's, in which it looks for names without a database; else that of the first table."""
+    return _name(change, "the schema name") or _name(header, "the schema name")
 
 
 def _rows(event: int, header: dict[str, Any], rows: list[Region], row_schemas: _RowSchemas, room: int, what: str) -> list[Event]:
@@ -229,26 +249,39 @@ def _image(columns: list[Region], what: str, row_schemas: _RowSchemas) -> tuple[
             raw.append(None)
         else:
             raw.append(value)
-        described.append((_bytes(found.get("the name")), _bytes(found.get("the MySQL type")), found.get("the key mark", 0) != 0))
+        marks = (found.get("the key mark", 0) != 0) * steps.KEY_MARK | (found.get("the JDBC type") == BLOB) * steps.BLOB_MARK
+        described.append((_bytes(found.get("the name")), _bytes(found.get("the MySQL type")), marks))
     key = tuple(described)
     row_schema = row_schemas.get(key) or row_schemas.setdefault(key, _row_schema(key))
     return row_schema, [
-        _latin1(cell, c.name) if cell and column_type(type_text.decode())[2] else cell
-        for cell, c, (_, type_text, _) in zip(raw, row_schema.columns, key, strict=True)
+        _cell(cell, c.name, _step(type_text, marks)) for cell, c, (_, type_text, marks) in zip(raw, row_schema.columns, key, strict=True)
     ]
+
+
+def _step(type_text: bytes, marks: int) -> int:
+    """How the values of a column become its cells."""
+    word, _, binary = column_type(type_text.decode())
+    return _STEPS[form(word, binary, BLOB if marks & steps.BLOB_MARK else None)]
+
+
+def _cell(value: bytes | None, name: str, step: int) -> bytes | None:
+    if not value or step == canal_cells.RAW:
+        return value
+    data = _latin1(value, name)
+    return utf8(data) if step == canal_cells.LATIN1_TEXT else data
 
 
 def _row_schema(described: tuple[_Column, ...]) -> RowSchema:
     """Raises DecodeError for names, types and doublings that no table has."""
     columns = dict[str, SchemaColumn]()
-    for name_bytes, type_bytes, is_key in described:
+    for name_bytes, type_bytes, marks in described:
         if not name_bytes or not type_bytes:
             raise DecodeError(f"a column of name {name_bytes[:80]!r} and type {type_bytes[:80]!r}, expected both", code="BAD_STRUCTURE")
         name = _decoded(name_bytes, "a column name", MAX_NAME_BYTES)
         word, full, _ = column_type(_decoded(type_bytes, "a MySQL type"))
         if name in columns:
             raise DecodeError(f"two columns of the name {name!r}", code="BAD_STRUCTURE")
-        columns[name] = SchemaColumn(name, word, is_key, full_type=full)
+        columns[name] = SchemaColumn(name, word, bool(marks & steps.KEY_MARK), full_type=full)
     return RowSchema(tuple(columns.values()))
 
 
@@ -299,13 +332,12 @@ class _Memory:
 
     def _learn_schema(self, key: bytes) -> bool:
         parts = _described(key)
-        columns = tuple((name, word, mark == b"\1") for name, word, mark in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+        columns = tuple((name, word, marks[0]) for name, word, marks in zip(parts[::3], parts[1::3], parts[2::3], strict=True))
         try:
             row_schema = _row_schema(columns)
         except DecodeError:
             return self.row_schemas.learn(key, RowSchema(()), valid=False)
-        binary = [column_type(word.decode())[2] for _, word, _ in columns]
-        return self.row_schemas.learn(key, row_schema, [[steps.LATIN1 if b else steps.RAW] for b in binary])
+        return self.row_schemas.learn(key, row_schema, [[_step(word, marks)] for _, word, marks in columns])
 
 
 def _described(key: bytes) -> list[bytes]:

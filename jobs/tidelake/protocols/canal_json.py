@@ -4,8 +4,9 @@
      "mysqlType": {column: type} | null, "old": [row] | null, "data": [row] | null,
      "_tidb"?: {"commitTs" | "watermarkTs", "onlyHandleKey"?, "claimCheckLocation"?}}          members in any order
 
-type        INSERT, UPDATE, DELETE: rows, several in Alibaba Canal's messages; TIDB_WATERMARK: a resolved ts; isDdl: a statement
-row         {column: text | null}; binary columns carry each byte as the code point U+0000 to U+00FF
+type        INSERT, UPDATE, DELETE: rows, several in Alibaba Canal's messages; TIDB_WATERMARK: a resolved ts; isDdl: a statement;
+            QUERY, XACOMMIT without isDdl: of Alibaba Canal's, beside rows (canal_statements.py)
+row         {column: text | null}; binary columns, and those of sqlType 2004, carry each byte as the code point U+0000 to U+00FF
 old         of an UPDATE: all columns, or the changed ones
 
 Sections in the comments are those of docs/reference/protocols.md.
@@ -21,7 +22,8 @@ import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
-from tidelake.wire.cells.canal_types import column_type
+from tidelake.protocols.canal_statements import XA_ROLLED_BACK, stands_beside_rows
+from tidelake.wire.cells.canal_types import BYTES, TEXT, TEXT_AS_BYTES, column_type, form, utf8
 from tidelake.wire.claim_check import opened
 from tidelake.wire.compression import decompress
 from tidelake.wire.json import json_batches, json_cells
@@ -36,7 +38,9 @@ if TYPE_CHECKING:
 
 OPS = {"INSERT": "insert", "UPDATE": "update", "DELETE": "delete"}
 WATERMARK = "TIDB_WATERMARK"
+QUERY, XA_COMMIT, XA_ROLLBACK = "QUERY", "XACOMMIT", "XAROLLBACK"
 MAX_TS = (1 << 64) - 1
+_KINDS = {TEXT: json_cells.TEXT, BYTES: json_cells.LATIN1, TEXT_AS_BYTES: json_cells.LATIN1_TEXT}
 
 
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
@@ -55,7 +59,9 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     commit_ts = integer(_extension(message), "commitTs", "_tidb", 0, MAX_TS) if message.get("_tidb") is not None else None
     if _is_ddl(message, word):
         return [_ddl(message, word, commit_ts)]
-    return _rows(message, word, commit_ts)
+    if word in OPS:
+        return _rows(message, word, commit_ts)
+    return _unmarked(message, word)
 
 
 def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
@@ -84,9 +90,21 @@ def _is_ddl(message: dict[str, Any], word: str) -> bool:
     is_ddl = message.get("isDdl", False)
     if not isinstance(is_ddl, bool):
         raise DecodeError(f"member isDdl is a JSON {kind(is_ddl)}, expected true or false", code="BAD_VALUE")
-    if is_ddl == (word in OPS):
-        raise DecodeError(f"type {word[:40]!r} with isDdl {str(is_ddl).lower()}", code="BAD_STRUCTURE" if is_ddl else "UNKNOWN_TYPE")
+    if is_ddl and word in OPS:
+        raise DecodeError(f"type {word[:40]!r} with isDdl true", code="BAD_STRUCTURE")
     return is_ddl
+
+
+def _unmarked(message: dict[str, Any], word: str) -> list[Event]:
+    """What is neither rows nor marked as DDL."""
+    rows = message.get("data")
+    if rows is None and word == XA_COMMIT:
+        return []
+    if rows is None and word == QUERY:
+        event = _ddl(message, word, None)
+        return [] if stands_beside_rows(event.database, event.ddl or "") else [event]
+    taken_back = f", {XA_ROLLED_BACK}" if word == XA_ROLLBACK else ""
+    raise DecodeError(f"type {word[:40]!r} with isDdl false{taken_back}", code="UNKNOWN_TYPE")
 
 
 def _ddl(message: dict[str, Any], word: str, commit_ts: int | None) -> Event:
@@ -108,7 +126,7 @@ def _rows(message: dict[str, Any], word: str, commit_ts: int | None) -> list[Eve
     if not data or not all(data) or (word == "UPDATE" and len(old) != len(data)):
         empty = sum(not row for row in data)
         raise DecodeError(f"{word} with {len(data)} rows in data, {empty} of them empty, and {len(old)} in old", code="BAD_STRUCTURE")
-    types, keys, extension = _types(message), _primary_key(message), message.get("_tidb") or {}
+    types, codes, keys, extension = _types(message), _codes(message), _primary_key(message), message.get("_tidb") or {}
     shared = Event(
         kind="row",
         op=OPS[word],
@@ -120,8 +138,8 @@ def _rows(message: dict[str, Any], word: str, commit_ts: int | None) -> list[Eve
     )
     events = []
     for i, row in enumerate(data):
-        image = _image(row, f"row {i} of data", types, keys)
-        previous = _image(old[i], f"row {i} of old", types, keys) if old else image
+        image = _image(row, f"row {i} of data", types, codes, keys)
+        previous = _image(old[i], f"row {i} of old", types, codes, keys) if old else image
         row_schema, after = (None, None) if word == "DELETE" else image
         before_schema, before = (None, None) if word == "INSERT" else previous
         events.append(replace(shared, row_schema=row_schema, before_schema=before_schema, after=after, before=before))
@@ -148,6 +166,11 @@ def _types(message: dict[str, Any]) -> dict[str, str]:
     return types
 
 
+def _codes(message: dict[str, Any]) -> dict[str, Any]:
+    codes = message.get("sqlType")
+    return codes if isinstance(codes, dict) else {}
+
+
 def _primary_key(message: dict[str, Any]) -> frozenset[str]:
     names = message.get("pkNames")
     if names is None:
@@ -166,7 +189,9 @@ def _images(message: dict[str, Any], member: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[str]) -> tuple[RowSchema, list[bytes | None]]:
+def _image(
+    row: dict[str, Any], at: str, types: dict[str, Any], codes: dict[str, Any], keys: frozenset[str]
+) -> tuple[RowSchema, list[bytes | None]]:
     refuse_width(row, at)
     described, cells = [], []
     for name, value in row.items():
@@ -175,17 +200,18 @@ def _image(row: dict[str, Any], at: str, types: dict[str, Any], keys: frozenset[
             raise DecodeError(f"{where} has no type in mysqlType", code="BAD_STRUCTURE")
         word, full, binary = column_type(string(types, name, "mysqlType"))
         described.append(SchemaColumn(name, word, name in keys, full_type=full))
-        cells.append(_cell(value, binary, where))
+        cells.append(_cell(value, form(word, binary, codes.get(name)), where))
     return RowSchema(tuple(described)), cells
 
 
-def _cell(value: Any, binary: bool, where: str) -> bytes | None:
+def _cell(value: Any, written: int, where: str) -> bytes | None:
     if value is None:
         return None
     if isinstance(value, Number) or not isinstance(value, str):
         raise DecodeError(f"{where} is a JSON {kind(value)}, expected a string or null", code="BAD_VALUE")
     try:
-        return value.encode("latin-1" if binary else "utf-8")
+        data = value.encode("utf-8" if written == TEXT else "latin-1")
+        return utf8(data) if written == TEXT_AS_BYTES else data
     except UnicodeEncodeError as e:
         raise DecodeError(f"{where} holds U+{ord(e.object[e.start]):04X}, which is no byte", code="BAD_VALUE") from e
 
@@ -202,12 +228,12 @@ def _learned(known: KnownSchemas, value: bytes, context: Context) -> KnownSchema
         types = {name: text[start:end].encode() for name, _, start, end in members(text, starts["mysqlType"])}
         table = KnownTable((raw["database"][1:-1], raw["table"][1:-1], raw["pkNames"]), (row.database, row.table))
         row_schema = row.row_schema or row.before_schema or RowSchema(())
-        pieces = zip(members(text, starts["data"] + 1), row_schema.columns, strict=True)
-        return known.with_layout(table, [_column(piece, types[name], c) for (name, piece, _, _), c in pieces])
-    except (DecodeError, ValueError, KeyError):
+        pieces, codes = zip(members(text, starts["data"] + 1), row_schema.columns, strict=True), json.loads(raw["sqlType"])
+        return known.with_layout(table, [_column(piece, types[name], codes[name], c) for (name, piece, _, _), c in pieces])
+    except (DecodeError, ValueError, LookupError, TypeError):
         return known  # not a row, or of another form: the general reader reports it
 
 
-def _column(piece: str, type_piece: bytes, described: SchemaColumn) -> KnownColumn:
-    *_, binary = column_type(json.loads(type_piece))
-    return KnownColumn(piece.encode(), type_piece, json_cells.LATIN1 if binary else json_cells.TEXT, described)
+def _column(piece: str, type_piece: bytes, code: object, described: SchemaColumn) -> KnownColumn:
+    word, _, binary = column_type(json.loads(type_piece))
+    return KnownColumn(piece.encode(), type_piece, _KINDS[form(word, binary, code)], described)

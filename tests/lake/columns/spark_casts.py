@@ -32,11 +32,19 @@ def cast(cell: str, mysql: MysqlType, rules: CastRules) -> str:
         names = _members(text, mysql)
         return f"coalesce({names}, make_valid_utf8({text}))" if rules.values.invalid_values == "string" else names
     if to == "string":
-        return f"make_valid_utf8({text})"
+        valid = f"make_valid_utf8({text})"
+        return _with_zeros(valid, mysql.scale) if mysql.word == "decimal" and mysql.scale and rules.values.mask is None else valid
     value = from_text(text, mysql, rules)
     if mysql.word in DATES:
         return f"IF({text} RLIKE '{DATES[mysql.word]}', {value}, NULL)"
     return value
+
+
+def _with_zeros(text: str, scale: int) -> str:
+    """SQL for a decimal that is kept as text, with all its fraction digits."""
+    pointed = f"concat({text}, IF(instr({text}, '.') = 0, '.', ''))"
+    padded = f"rpad({pointed}, greatest(length({pointed}), instr({pointed}, '.') + {scale}), '0')"
+    return f"IF({text} RLIKE '^-?[0-9]+([.][0-9]*)?$', {padded}, {text})"
 
 
 def from_text(text: str, mysql: MysqlType, rules: CastRules) -> str:

@@ -68,6 +68,7 @@ class CellType(BaseModel, frozen=True):
         of_bytes: The cells are bytes and not text.
         invalid: What becomes of a cell that is no value of the type: it blocks publishing, is NULL, or is kept as text.
         zero_dates: Dates whose month or day is zero become NULL by policy; otherwise they are invalid.
+        scale: Fraction digits of a decimal that is kept as text; Alibaba's Canal leaves out zeros at its end.
     """
 
     word: str
@@ -78,6 +79,7 @@ class CellType(BaseModel, frozen=True):
     of_bytes: bool
     invalid: str
     zero_dates: bool
+    scale: int = 0
 
     @property
     def arrow(self) -> pa.DataType:
@@ -97,6 +99,7 @@ def cell_type(mysql: MysqlType, rules: CastRules) -> CellType:
         of_bytes=mysql.is_binary,
         invalid=rules.values.invalid_values,
         zero_dates=rules.values.zero_date == "null",
+        scale=(mysql.scale or 0) if mysql.word == "decimal" and lake == "string" and rules.values.mask is None else 0,
     )
 
 
@@ -138,7 +141,7 @@ def _apart(cells: pa.Array, kind: CellType) -> tuple[pa.Array, Codes]:
     if kind.lake == "string" and kind.names is None:
         found = _decoded(cells)
         repaired = np.asarray(pc.not_equal(found.cast(pa.binary()), cells))
-        return found, np.where(repaired, np.int8(REPAIRED), np.int8(0))
+        return _with_zeros(found, kind.scale), np.where(repaired, np.int8(REPAIRED), np.int8(0))
     zero = _matches(cells, _ZERO) if kind.word in DATES else np.zeros(len(cells), np.bool_)
     formed = np.logical_and.reduce([~zero, *(_matches(cells, form) for form in _forms(kind))])
     fit = cells.filter(pa.array(formed))
@@ -209,7 +212,7 @@ def _value_of(text: pa.Array, kind: CellType) -> pa.Array:
     if kind.names is not None:
         return _members(text, kind.names) if kind.word == "set" else _member(text, kind.names)
     if kind.lake == "string":
-        return text
+        return _with_zeros(text, kind.scale)
     if kind.lake == "array<float>":
         return _vectors(text)
     if kind.word in DATES:
@@ -225,6 +228,21 @@ def _value_of(text: pa.Array, kind: CellType) -> pa.Array:
     if kind.lake in _FLOATS:
         _refuse_unless(pc.is_finite(found))
     return found
+
+
+def _with_zeros(text: pa.Array, scale: int) -> pa.Array:
+    """Decimals as MySQL prints them, with all fraction digits. What is no decimal stays."""
+    if scale == 0:
+        return text
+    point = pc.find_substring(text, ".")
+    lacking = pc.subtract(pc.add(point, scale + 1), pc.binary_length(text))
+    lacking = pc.if_else(pc.less(point, 0), scale, lacking)
+    short = pc.and_(pc.greater(lacking, 0), pc.match_substring_regex(text, r"^-?[0-9]+(\.[0-9]*)?$"))
+    if not pc.any(short, min_count=0).as_py():
+        return text
+    dot = pc.if_else(pc.less(point, 0), ".", "")
+    zeros = pa.array(["0" * n for n in range(scale + 1)]).take(pc.if_else(short, lacking, 0))
+    return pc.if_else(short, pc.binary_join_element_wise(text, dot, zeros, ""), text)
 
 
 def _of_length(text: pa.Array, lake: str) -> pa.Array:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tidelake.wire.binary.canal_cells import RAW, is_text, put_latin1
 from tidelake.wire.binary.canal_places import BinlogPlaces, begin_message, new_places, place_row, take_header
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, same, uvarint
@@ -45,6 +46,7 @@ from tidelake.wire.kernels.binary_out import (
     restore,
     room,
 )
+from tidelake.wire.kernels.canal_marks import BLOB, makes_rows
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined, int64, merged
 from tidelake.wire.kernels.protobuf_kernels import MOST, field, fields
@@ -56,8 +58,8 @@ MAX_ENTRIES = MAX_ROWS = 1 << 16  # of one message
 MAX_COLUMNS = 1 << 12  # MySQL's own limit
 LEAST_COLUMN, LEAST_ROW = 8, 10  # bytes: a column has a name and a type, a row a column
 
-# how a cell's bytes become text
-RAW, LATIN1 = range(2)
+# marks of a column in the description of a schema
+KEY_MARK, BLOB_MARK = 1, 2
 
 _INSERT, _UPDATE, _DELETE = 1, 2, 3  # event types; event.OPS has the same order from 0
 # field numbers, and masks of them: which are numbers, which are bytes, which may come more than once
@@ -71,13 +73,13 @@ _HEADER_NUMBERS, _HEADER_TEXTS = 1 << _POSITION | 1 << _SERVER, 1 << _FILE | 1 <
 _EVENT_TYPE, _IS_DDL, _SQL, _ROWS, _DDL_SCHEMA = 2, 10, 11, 12, 14
 _CHANGE_NUMBERS, _CHANGE_TEXTS = 1 << _EVENT_TYPE | 1 << _IS_DDL, 1 << _SQL | 1 << _ROWS | 1 << _DDL_SCHEMA
 _BEFORE_COLUMNS, _AFTER_COLUMNS = 1, 2
-_COLUMN_NAME, _IS_KEY, _IS_NULL, _VALUE, _MYSQL_TYPE = 3, 4, 6, 8, 10
-_COLUMN_NUMBERS, _COLUMN_TEXTS = 1 << _IS_KEY | 1 << _IS_NULL, 1 << _COLUMN_NAME | 1 << _VALUE | 1 << _MYSQL_TYPE
+_JDBC_TYPE, _COLUMN_NAME, _IS_KEY, _IS_NULL, _VALUE, _MYSQL_TYPE = 2, 3, 4, 6, 8, 10
+_COLUMN_NUMBERS, _COLUMN_TEXTS = 1 << _JDBC_TYPE | 1 << _IS_KEY | 1 << _IS_NULL, 1 << _COLUMN_NAME | 1 << _VALUE | 1 << _MYSQL_TYPE
 _TEXT = 2  # wire type
 _UPDATED_TAG, _IS_NULL_TAG, _VALUE_TAG = 0x28, 0x30, 0x42
 
 # places in Work.columns: where the parts of a column are, and their content; head: its bytes up to the name and key mark, tail: its type
-_NAME_AT, _NAME_SIZE, _TYPE_AT, _TYPE_SIZE, _KEY, _VALUE_AT, _VALUE_SIZE, _HEAD_AT, _HEAD_SIZE, _TAIL_AT, _TAIL_SIZE = range(11)
+_NAME_AT, _NAME_SIZE, _TYPE_AT, _TYPE_SIZE, _MARKS, _VALUE_AT, _VALUE_SIZE, _HEAD_AT, _HEAD_SIZE, _TAIL_AT, _TAIL_SIZE = range(11)
 # places in Work.memo: the last names and their entry, and of each side how many columns it has now and had last, and its schema
 _SCHEMA_AT, _SCHEMA_SIZE, _TABLE_AT, _TABLE_SIZE, _PAIR, _COUNT, _WIDTH, _ROW_SCHEMA = 0, 1, 2, 3, 4, 5, 7, 9
 
@@ -159,6 +161,8 @@ def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, 
     parts[_EVENT_TYPE, 1], parts[_IS_DDL, 1] = 0, 0
     seen = fields(buf, change, change_end, _CHANGE_NUMBERS, _CHANGE_TEXTS, 1 << _ROWS, parts)
     kind = parts[_EVENT_TYPE, 1]
+    if kind == QUERY and seen != BAD and parts[_IS_DDL, 1] == 0 and not seen & (1 << _ROWS | 1 << _DDL_SCHEMA):
+        return DONE if _stands_beside_rows(buf, header, header_end, seen, parts) else LEAVE
     if seen == BAD or not seen & 1 << _ROWS or parts[_IS_DDL, 1] != 0 or not _INSERT <= kind <= _DELETE:
         return LEAVE
     status = _names(buf, header, header_end, names, work, out)
@@ -168,6 +172,16 @@ def _entry(buf: Bytes, pos: int, end: int, m: int, first: int, names: KeyTable, 
 @inlined
 def _same(buf: Bytes, at: int, size: int, other: int, other_size: int) -> bool:
     return size == other_size and same(buf, at, other, size)
+
+
+@merged
+def _stands_beside_rows(buf: Bytes, pos: int, end: int, seen: int, parts: Longs) -> bool:
+    """Whether a statement without rows and mark is an INSERT, UPDATE, DELETE or REPLACE of no database (protocols/canal_statements.py)."""
+    parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
+    if not seen & 1 << _SQL or fields(buf, pos, end, 0, _HEADER_TEXTS, 0, parts) == BAD or parts[_SCHEMA, 1] > 0 or parts[_TABLE, 1] > 0:
+        return False
+    at, end = parts[_SQL, 0], parts[_SQL, 0] + parts[_SQL, 1]
+    return bool(makes_rows(buf, at, end) and is_text(buf, at, end))
 
 
 @merged
@@ -291,18 +305,19 @@ def _usual(buf: Bytes, pos: int, end: int, last: Longs) -> bool:
 def _column(buf: Bytes, pos: int, end: int, side: int, count: int, work: CanalWork) -> bool:
     """Where the parts of any column lie. If the last row has another name or type at this place, its schema is forgotten."""
     parts, last = work.parts, work.columns[side, count]
-    parts[_COLUMN_NAME, 1] = parts[_IS_KEY, 1] = parts[_IS_NULL, 1] = parts[_VALUE, 1] = parts[_MYSQL_TYPE, 1] = 0
+    parts[_JDBC_TYPE, 1] = parts[_COLUMN_NAME, 1] = parts[_IS_KEY, 1] = parts[_IS_NULL, 1] = parts[_VALUE, 1] = parts[_MYSQL_TYPE, 1] = 0
     if fields(buf, pos, end, _COLUMN_NUMBERS, _COLUMN_TEXTS, 0, parts) == BAD:
         return False
     name, name_size, kind, kind_size = parts[_COLUMN_NAME, 0], parts[_COLUMN_NAME, 1], parts[_MYSQL_TYPE, 0], parts[_MYSQL_TYPE, 1]
-    is_key, is_null = int64(parts[_IS_KEY, 1] != 0), parts[_IS_NULL, 1] != 0
+    marks = int64(parts[_IS_KEY, 1] != 0) * KEY_MARK | int64(parts[_JDBC_TYPE, 1] == BLOB) * BLOB_MARK
+    is_null = parts[_IS_NULL, 1] != 0
     if name_size == 0 or kind_size == 0 or (is_null and parts[_VALUE, 1] > 0):
         return False
-    if last[_KEY] != is_key or not _same(buf, last[_NAME_AT], last[_NAME_SIZE], name, name_size):
+    if last[_MARKS] != marks or not _same(buf, last[_NAME_AT], last[_NAME_SIZE], name, name_size):
         work.memo[_ROW_SCHEMA + side] = NONE
     if not _same(buf, last[_TYPE_AT], last[_TYPE_SIZE], kind, kind_size):
         work.memo[_ROW_SCHEMA + side] = NONE
-    last[_NAME_AT], last[_NAME_SIZE], last[_TYPE_AT], last[_TYPE_SIZE], last[_KEY] = name, name_size, kind, kind_size, is_key
+    last[_NAME_AT], last[_NAME_SIZE], last[_TYPE_AT], last[_TYPE_SIZE], last[_MARKS] = name, name_size, kind, kind_size, marks
     last[_VALUE_AT], last[_VALUE_SIZE] = parts[_VALUE, 0], NONE if is_null else parts[_VALUE, 1]
     _edges(buf, pos, end, last)
     return True
@@ -339,7 +354,7 @@ def _side(buf: Bytes, side: int, row_schemas: KeyTable, work: CanalWork, out: Ou
 
 @compiled
 def _row_schema(buf: Bytes, side: int, row_schemas: KeyTable, work: CanalWork, out: Out) -> int:
-    """Put the entry of the schema into memo. Its description: name, type and key mark of every column, each with its size before it."""
+    """Put the entry of the schema into memo. Its description: name, type and marks of every column, each with its size before it."""
     key, memo, at = out.key, work.memo, 0
     for i in range(memo[_COUNT + side]):
         column = work.columns[side, i]
@@ -348,7 +363,7 @@ def _row_schema(buf: Bytes, side: int, row_schemas: KeyTable, work: CanalWork, o
         at = put_bytes(key, put_number(key, at, np.uint64(column[_NAME_SIZE])), buf, column[_NAME_AT], column[_NAME_SIZE])
         at = put_bytes(key, put_number(key, at, np.uint64(column[_TYPE_SIZE])), buf, column[_TYPE_AT], column[_TYPE_SIZE])
         at = put_number(key, at, np.uint64(1))
-        key[at] = column[_KEY]
+        key[at] = column[_MARKS]
         at += 1
     out.used[KEY] = at
     entry = find(row_schemas, key, at)
@@ -370,7 +385,8 @@ def _cells(buf: Bytes, side: int, count: int, first: int, steps: Ints, columns: 
         if text + size > limit:
             return False
         if size > 0:
-            text = put_bytes(data, text, buf, at, size) if steps[first + i, 0] == RAW else _put_latin1(data, text, buf, at, at + size)
+            how = steps[first + i, 0]
+            text = put_bytes(data, text, buf, at, size) if how == RAW else put_latin1(data, text, buf, at, at + size, how)
             if text == BAD:
                 return False
         present[np.uint64(cell)] = size >= 0
@@ -378,19 +394,3 @@ def _cells(buf: Bytes, side: int, count: int, first: int, steps: Ints, columns: 
         offsets[np.uint64(cell)] = text
     out.used[CELLS + side], out.used[BYTES + side] = cell, text
     return True
-
-
-@compiled
-def _put_latin1(data: Bytes, text: int, buf: Bytes, pos: int, end: int) -> int:
-    """Bytes that were written as the code points U+0000 to U+00FF in UTF-8; BAD if they are others."""
-    while pos < end:
-        byte = buf[np.uint64(pos)]
-        if byte >= 128:
-            pos += 1
-            if (byte != 0xC2 and byte != 0xC3) or pos == end or buf[pos] & 0xC0 != 0x80:
-                return BAD
-            byte = (byte & 3) << 6 | buf[pos] & 0x3F
-        data[np.uint64(text)] = byte
-        text += 1
-        pos += 1
-    return text

@@ -1,8 +1,9 @@
 """Compiled: Canal-JSON messages whose tables are known (docs/reference/protocols.md 5). Layout and rules: protocols/canal_json.py.
 
-Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order; leaves DDL, large-message marks and
+Takes rows and watermarks in the compact form of TiCDC and of Alibaba Canal, members in any order, and steps over the statements that
+Alibaba's sends in front of their rows (protocols/canal_statements.py); leaves DDL, large-message marks and
 everything else. TiCDC prints the members of mysqlType in random order, and sqlType's codes follow the values (5.3): both are
-compared column by column.
+compared column by column, of the codes whether they are a BLOB's where the column is text.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidelake.wire.json.json_canal_head import (
+    CODED,
     DATA,
     DELETE,
     EXTENSION,
@@ -23,15 +25,19 @@ from tidelake.wire.json.json_canal_head import (
     OLD,
     OLD_ROWS,
     OP,
+    PLACED,
+    QUERY,
     ROWS,
     SQL_TYPE,
     STAMP,
+    STATEMENT,
     TYPED,
     UPDATE,
     WATERMARK,
     head,
     look_ahead,
 )
+from tidelake.wire.json.json_cells import LATIN1_TEXT, TEXT
 from tidelake.wire.json.json_images import (
     DONE,
     LEFT,
@@ -50,6 +56,7 @@ from tidelake.wire.json.json_images import (
 )
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
+from tidelake.wire.kernels.canal_marks import BLOB, makes_rows
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step
 from tidelake.wire.kernels.json_kernels import (
@@ -64,11 +71,14 @@ from tidelake.wire.kernels.json_kernels import (
     is_null,
     item,
     raw_end,
+    word,
 )
 from tidelake.wire.kernels.json_words import text_at
 
 MAX_ROWS = 1 << 16  # of one message
 KIND_ROW, KIND_RESOLVED = 0, 2  # indices into event.KINDS
+_BLOB = np.uint64(int.from_bytes(str(BLOB).encode(), "little"))
+_FOUR_BYTES = np.uint64((1 << 32) - 1)
 
 
 @compiled
@@ -107,7 +117,8 @@ def _message(values: Payload, message: int, known: Arrays, state: ScanState, eve
     for attempt in range(MAX_CHAIN + 1):
         verdict = _members(values.data, p, end, attempt, known, state, events, after, before)
         if verdict == DONE:
-            _finish(message, state, events, after, before)
+            if state.spans[OP] != QUERY:
+                _finish(message, state, events, after, before)
             return DONE
         after.used[0], after.used[1], before.used[0], before.used[1] = marks
         if verdict != NEW_LAYOUT or (attempt > 0 and state.spans[LAYOUT] == NONE):
@@ -121,8 +132,8 @@ def _members(
 ) -> int:
     spans, p, seen, guess = state.spans, start, 0, 0
     spans[OP] = spans[FOUND] = spans[EXTENSION] = NONE
-    spans[NAMES_SEEN] = spans[ROWS] = spans[OLD_ROWS] = spans[TYPED] = 0
-    spans[1] = spans[3] = spans[5] = 0
+    spans[NAMES_SEEN] = spans[ROWS] = spans[OLD_ROWS] = spans[TYPED] = spans[CODED] = 0
+    spans[1] = spans[3] = spans[5] = spans[STATEMENT] = 0
     if byte(text, p) != OPEN_BRACE:
         return LEFT
     while p < end:
@@ -138,7 +149,16 @@ def _members(
         if byte(text, p) != COMMA:
             break
     complete = byte(text, p) == CLOSE_BRACE and p + 1 == end
+    if spans[OP] == QUERY:
+        return DONE if complete and _stands_beside_rows(text, end, spans) else LEFT
     return DONE if complete and _consistent(seen, spans) else LEFT
+
+
+@inlined_step
+def _stands_beside_rows(text: Bytes, end: int, spans: Longs) -> bool:
+    """Whether a QUERY without the mark of DDL only says which statement made the rows behind it."""
+    placed = spans[NAMES_SEEN] & PLACED == PLACED and spans[1] == 0 and spans[EXTENSION] == NONE
+    return bool(placed and spans[STATEMENT] > 0 and makes_rows(text, spans[STATEMENT], end))
 
 
 @inlined_step
@@ -148,7 +168,7 @@ def _consistent(seen: int, spans: Longs) -> bool:
         nameless = spans[1] == 0 and spans[3] == 0 and spans[5] in (0, len("null"))
         return bool(nameless and spans[EXTENSION] == 1 and spans[ROWS] == 0 and spans[OLD_ROWS] == 0)
     rows = spans[ROWS] if spans[OP] == UPDATE else 0
-    complete = seen & NAMED == NAMED and spans[TYPED] > 0 and spans[ROWS] > 0
+    complete = seen & NAMED == NAMED and spans[TYPED] > 0 and spans[CODED] > 0 and spans[ROWS] > 0
     return bool(complete and spans[OLD_ROWS] == rows and spans[EXTENSION] != 1)
 
 
@@ -188,7 +208,7 @@ def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays,
     spans = state.spans
     if spans[NAMES_SEEN] & NAMED != NAMED:
         look_ahead(text, start, end, state)
-    if spans[NAMES_SEEN] & NAMED != NAMED or spans[OP] == WATERMARK or spans[OP] == NONE:
+    if spans[NAMES_SEEN] & NAMED != NAMED or spans[OP] in (WATERMARK, QUERY, NONE):
         return LEFT
     table = table_at(text, 3, known, state)
     if table == NONE:
@@ -216,12 +236,11 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sca
         state.seen[np.uint64(column - first)] = stamp
         count += 1
         p += 1 + item(known.name_length, column)
-        p = _type_end(text, p, column, known) if typed else integer(text, p)
+        p = _type_end(text, p, column, known) if typed else _code_end(text, p, column, known)
         if p == BAD or byte(text, p) != COMMA:
             break
         column = column + 1 if column + 1 < last else first
-    if typed:
-        state.spans[TYPED] = count
+    state.spans[TYPED if typed else CODED] = count
     whole = count == last - first or not early  # images that came first have not been compared with fewer types
     return p + 1 if p != BAD and whole and byte(text, p) == CLOSE_BRACE else BAD
 
@@ -230,6 +249,14 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sca
 def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     length = item(known.type_length, column)
     return p + length if stands(text, p, known, item(known.type_word, column), length) else BAD
+
+
+@inlined_step
+def _code_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
+    """The position after a code; BAD if the column's values are written in another way than the code says."""
+    stop, kind = integer(text, p), item(known.kind, column)
+    blob = stop - p == 4 and word(text, p) & _FOUR_BYTES == _BLOB
+    return BAD if (blob and kind == TEXT) or (not blob and kind == LATIN1_TEXT) else stop
 
 
 @inlined_step

@@ -30,7 +30,7 @@ from tidelake.wire.kernels.json_kernels import (
 )
 from tidelake.wire.kernels.json_words import text_at, texts
 
-INSERT, UPDATE, DELETE, WATERMARK = range(4)  # the first three are indices into event.OPS
+INSERT, UPDATE, DELETE, WATERMARK, QUERY = range(5)  # the first three are indices into event.OPS
 
 # Members in TiCDC's order; gtid is Alibaba Canal's
 MEMBERS = texts(
@@ -51,14 +51,15 @@ MEMBERS = texts(
     b'"gtid":',
 )
 _ID, _DATABASE, _TABLE, _PK_NAMES, _IS_DDL, _TYPE, _ES, _TS, _SQL, SQL_TYPE, MYSQL_TYPE, OLD, DATA, _TIDB, _GTID = range(15)
+PLACED = 1 << _DATABASE | 1 << _TABLE | 1 << _TYPE  # what a statement in front of its rows has, the database empty
 NAMED = 1 << _DATABASE | 1 << _TABLE | 1 << _PK_NAMES | 1 << _TYPE  # what the reading of rows needs first
-_OPS = texts(b'"INSERT"', b'"UPDATE"', b'"DELETE"', b'"TIDB_WATERMARK"')
+_OPS = texts(b'"INSERT"', b'"UPDATE"', b'"DELETE"', b'"TIDB_WATERMARK"', b'"QUERY"')
 _EXTENSIONS = texts(b'{"commitTs":', b'{"watermarkTs":')
 _FALSE = np.uint64(int.from_bytes(b"false", "little"))
 _FIVE_BYTES = np.uint64((1 << 40) - 1)
 
 # Places in state.spans: 0-5 are database, table and pkNames as starts and lengths
-OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION = range(6, 15)
+OP, NAMES_SEEN, FOUND, LAYOUT, ROWS, OLD_ROWS, TYPED, STAMP, EXTENSION, CODED, STATEMENT = range(6, 17)
 
 
 @inlined_step
@@ -66,6 +67,8 @@ def head(member: int, text: Bytes, p: int, end: int, state: ScanState, events: E
     """The position after the value of a member that needs no layout."""
     if member in (_ID, _ES, _TS):
         return integer(text, p)
+    if member == _SQL:
+        state.spans[STATEMENT] = p + 1
     if member in (_SQL, _GTID):
         return _ignored(text, p, end, after)
     if member == _IS_DDL:

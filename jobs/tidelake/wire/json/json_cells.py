@@ -31,7 +31,7 @@ from tidelake.wire.kernels.json_kernels import (
 )
 
 # Kinds of columns. INTEGER and FLOAT are JSON numbers, all others JSON strings; VOID has no value but null.
-INTEGER, FLOAT, TEXT, BASE64, BASE64_TEXT, QUOTED, LATIN1, VOID = range(8)
+INTEGER, FLOAT, TEXT, BASE64, BASE64_TEXT, QUOTED, LATIN1, VOID, LATIN1_TEXT = range(9)
 
 _INVALID = 255
 _BAD_SEXTET = np.uint32(1 << 31)
@@ -209,7 +209,12 @@ def _transcribed(kind: int, text: Bytes, p: int, end: int, out: Bytes, at: int) 
     p, stop = string(text, p, end, out, at)
     if p == BAD:
         return BAD, at
-    stop = _from_latin1(out, at, stop) if kind == LATIN1 else _unquoted(out, at, stop)
+    if kind == QUOTED:
+        stop = _unquoted(out, at, stop)
+    else:
+        stop = _from_latin1(out, at, stop)
+        if kind == LATIN1_TEXT and stop != BAD and not is_utf8(out, at, stop):
+            stop = BAD
     return (p, stop) if stop != BAD else (BAD, at)
 
 

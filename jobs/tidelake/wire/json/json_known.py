@@ -199,7 +199,7 @@ class ScanState(NamedTuple):
 
 
 GUESSES = 1 << 12
-SPANS = 16
+SPANS = 17
 
 
 def state() -> ScanState:
