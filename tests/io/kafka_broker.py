@@ -6,24 +6,19 @@ with KafkaBroker(folder) as broker:
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
 import time
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkdtemp
 from types import TracebackType
 from typing import Self
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tidelake.spark.application import ivy_folder
-from tidelake.spark.java import ensure_java
+from tests.ivy import fetched, java
 
 GROUP, MODULE, VERSION = "org.apache.kafka", "kafka_2.13", "4.3.1"
 START_SECONDS = 60
@@ -123,37 +118,14 @@ class KafkaBroker:
         self.create(topic, partitions)
 
     def _run(self, program: str, *arguments: str) -> subprocess.Popen[bytes]:
-        command = [_java(), *_JAVA, "-cp", f"{kafka_jars()}/*", program, *arguments, str(self._settings)]
+        command = [java(), *_JAVA, "-cp", f"{kafka_jars()}/*", program, *arguments, str(self._settings)]
         with (self._folder / "log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder)
 
 
 def kafka_jars() -> Path:
     """The folder with Kafka's jars, fetched at the first use."""
-    folder = ivy_folder() / f"{MODULE}-{VERSION}"
-    if not folder.is_dir():
-        ivy = next((Path(str(find_spec("pyspark").origin)).parent / "jars").glob("ivy-*.jar"))  # type: ignore[union-attr]
-        ivy_folder().mkdir(parents=True, exist_ok=True)
-        part = Path(mkdtemp(dir=ivy_folder(), prefix="kafka-"))
-        try:
-            what = ["-dependency", GROUP, MODULE, VERSION, "-confs", "default", "-retrieve", f"{part}/[artifact]-[revision].[ext]"]
-            command = [_java(), "-jar", str(ivy), "-cache", str(ivy_folder() / "cache"), *what]
-            subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
-            if not list(part.glob(f"{MODULE}-*.jar")):
-                raise RuntimeError(f"Ivy found no {MODULE} {VERSION}")
-            part.rename(folder)
-        except OSError:  # another process was first
-            if not folder.is_dir():
-                raise
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return folder
-
-
-def _java() -> str:
-    ensure_java()
-    home = os.environ.get("JAVA_HOME")
-    return f"{home}/bin/java" if home else "java"
+    return fetched(f"{MODULE}-{VERSION}", [f"{GROUP}:{MODULE}:{VERSION}"])
 
 
 def _free_ports() -> list[int]:
