@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from tests.cli.calls import Called, call
 from tests.e2e import bazaar
+from tests.lake.versioned import documents
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
 from tidelake.demo.play import FEEDS, compare
@@ -109,5 +110,6 @@ def all_stages(walk: Walk) -> None:
     assert walk.differences(1) == {}, "maintained"
     audited = walk.done("audit", "--deep")
     assert "as certified" in audited.out, audited.out
+    assert [key for key, named in documents(open_store(f"{walk.uri}/lake")).items() if not named] == []
     asked = json.loads(call("doctor", "--feed", FEED, "--json").out)["checks"]  # this host may lack what a run does not need
     assert [d["found"] for d in asked if d["subject"] == f"{FEED}: {walk.place}"] == ["answers"], asked
