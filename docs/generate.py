@@ -36,6 +36,7 @@ AS_WRITTEN: dict[str, dict[str, Any]] = {
     },
     "source.in_flight": {"type": "string", "pattern": "^[1-9][0-9]{0,5} ?(MB|GB)$", "default": "256 MB"},
     "source.kafka": _CLIENT,
+    "lake.rest": {"type": "object", "description": "Properties of a REST catalog's clients; dots in names may be written as TOML tables."},
     "source.archiver.roll": {"type": "string", "pattern": "^[1-9][0-9]{0,4} ?(second|minute|hour)s?$", "default": "5 minutes"},
     "source.archiver.kafka": _CLIENT,
     "wide_decimal": {"type": "string", "pattern": r"^(string|decimal\(38,([12]?[0-9]|3[0-8])\))$"},

@@ -216,7 +216,7 @@ MISTAKES = [
     ("[lake]\n", '[lake]\nnamespace = ""\n', f"{NAMESPACE} (found '')"),
     ("[lake]\n", 'in_flight = "0 MB"\n[lake]\n', "source.in_flight: a number and MB or GB, like \"256 MB\" (found '0 MB')"),
     ("[lake]\n", "in_flight = 64\n[lake]\n", 'source.in_flight: a number and MB or GB, like "256 MB" (found 64)'),
-    ("[lake]\n", "[lake]\nbucket = 1\n", "lake.bucket: unknown key; allowed: uri, catalog, namespace"),
+    ("[lake]\n", "[lake]\nbucket = 1\n", "lake.bucket: unknown key; allowed: uri, catalog, rest, namespace"),
     ("[lake]\n", "[watermark]\nsource = 1\n[lake]\n", "watermark.source: unknown key; allowed: from, uri, one_partition_per"),
     (
         "[lake]\n",

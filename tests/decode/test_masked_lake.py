@@ -249,4 +249,4 @@ def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Pa
 
 def test_what_the_application_began_with_is_not_the_lake_s(tmp_path: Path) -> None:
     with Lake.of(lakes.feed(tmp_path)) as lake:
-        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * 3
+        assert [lake.spark.conf.get(key, None) for key in SECRETS] == [None] * len(SECRETS)

@@ -9,6 +9,7 @@ import pytest
 from tests.audit.stranger import ran
 from tests.conftest import FreshUri
 from tests.e2e import bazaar
+from tests.lake.versioned import documents
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import generate
 from tidelake.demo.play import FEEDS, compare
@@ -40,6 +41,9 @@ def test_every_table_equals_the_truth_at_every_hour(feed: str, hours: int, s3: F
             found = compare(lake, workload, FEEDS[feed], hour)
             assert len(found) >= (5 if feed == "bazaar-avro" else 6)  # an Avro feed's truth leaves out the table without a key
             assert {t: d for t, d in found.items() if d} == {}
+    named = documents(open_store(f"{uri}/lake"))
+    assert {"lake.json", f"leases/{feed}.json"} < named.keys()
+    assert [key for key, names_its_form in named.items() if not names_its_form] == []
     code, said = ran(f"{uri}/lake", feed=feed)
     assert (code, said[0]) == (0, f"{feed}: as certified"), said
     assert f"  checked: {len(workload.hours)} certificates" in said

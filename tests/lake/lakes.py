@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tidelake.config.feed import Feed, LakeConfig
+from tidelake.config.feed import Feed
+from tidelake.config.lake_config import LakeConfig
 from tidelake.config.source import Source
 from tidelake.history.ddl.changes import ColumnDef, TableDef
 from tidelake.history.ddl.column_types import MysqlType

@@ -47,16 +47,26 @@ def told(error: Exception, warehouse: str = "/") -> StorageError:
     [
         (f"jdbc:postgresql://u:{SECRET}@127.0.0.1:1/db?user=u", "jdbc:postgresql://127.0.0.1:1/db", "Connection refused"),
         ("http://127.0.0.1:1/rest", "http://127.0.0.1:1/rest", "Connection refused"),
+        ("glue://us-east-1", "glue://us-east-1", "http://127.0.0.1:1/"),
     ],
 )
-def test_a_catalog_that_cannot_be_reached_is_named_with_what_to_check(tmp_path: Path, catalog: str, place: str, why: str) -> None:
+def test_a_catalog_that_cannot_be_reached_is_named_with_what_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalog: str, place: str, why: str
+) -> None:
+    for name, value in {"AWS_ENDPOINT_URL_GLUE": "http://127.0.0.1:1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}.items():
+        monkeypatch.setenv(name, value)
     feed = lakes.feed(tmp_path, lake={"uri": str(tmp_path / "lake"), "catalog": catalog})
     with pytest.raises(StorageError) as error, Lake.of(feed):
         pass
     said = str(error.value)
     assert said.startswith(f"CATALOG: the catalog {place}: ")
     assert (why in said, SECRET in said, error.value.exit_code) == (True, False, 1)
-    assert "check that its server is running and reachable from here, and the login in lake.catalog" in said
+    wanted = {
+        "jdbc": "check that its server is running and reachable from here, and the login in lake.catalog; then",
+        "http": "check that its server is running and reachable from here, and the login in lake.catalog or [lake.rest]; then",
+        "glue": "check AWS's login and region, its rights in Glue",
+    }
+    assert wanted[place.partition(":")[0]] in said
 
 
 def test_a_file_that_is_no_catalog_is_named(tmp_path: Path) -> None:

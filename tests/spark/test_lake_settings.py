@@ -115,7 +115,7 @@ def test_a_catalog_of_another_form_is_refused_without_showing_what_it_holds(tmp_
         lake_settings(feed(tmp_path, catalog=uri))
     said = str(error.value)
     assert "lake.catalog: found " in said
-    assert "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL" in said
+    assert "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db, glue://<region> or a REST catalog's URL" in said
     assert "s3cr3t" not in said
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -11,7 +11,9 @@ import pytest
 
 from tests.lake import lakes
 from tidelake.config.policy import Policy
+from tidelake.errors import ConfigError
 from tidelake.spark import session
+from tidelake.spark.application import HIDDEN, REDACTION, SECRETS
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -58,3 +60,25 @@ def test_a_server_that_is_named_takes_little_work_as_well(monkeypatch: pytest.Mo
     monkeypatch.setenv("TIDELAKE_SPARK_REMOTE", "sc://cluster")
     with session._remote(brief=True) as found:
         assert found == "sc://cluster"
+
+
+class _Written:
+    """An application that writes an event log, as far as the check of its secrets asks."""
+
+    def __init__(self, redaction: str | None) -> None:
+        self.conf = {"spark.eventLog.enabled": "true"} | ({REDACTION: redaction} if redaction else {})
+
+    def sql(self, _: str) -> _Written:
+        return self
+
+    def collect(self) -> list[dict[str, str]]:
+        """What it began with: all secrets, hidden by their names."""
+        return [{"key": key} for key in SECRETS]
+
+
+@pytest.mark.parametrize(("redaction", "refused"), [(HIDDEN, False), (None, True), ("(?i)password", True)])
+def test_a_rest_catalog_s_credential_is_refused_where_spark_would_not_hide_it(tmp_path: Path, redaction: str | None, refused: bool) -> None:
+    lake = {"uri": str(tmp_path / "lake"), "catalog": "https://rest", "rest": {"credential": "reader:harbour-pass"}}
+    settings = lake_settings(lakes.feed(tmp_path, lake=lake))
+    with pytest.raises(ConfigError, match=r"would write spark\.sql\.catalog\.lake\.credential") if refused else nullcontext():
+        session._refuse_to_be_written_down(_Written(redaction), settings)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from tests.decode.landed_file import landed_file
 from tests.lake import lakes
 from tests.spark.connect_requests import recorder
 from tidelake.compact.fold_source import FoldJob, FoldReader
-from tidelake.config.feed import LakeConfig
+from tidelake.config.lake_config import LakeConfig
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.decode.event_files import place

@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from tidelake.config.lake_config import LakeConfig
 from tidelake.config.notify import Notifiers, Notify
 from tidelake.config.options import SinkOptions
 from tidelake.config.places import refuse_relative
@@ -39,7 +40,6 @@ _RULES = tuple(f.name for f in fields(ValueRules))
 _ARCHIVER = "source.archiver"
 _NOTIFY = "notify"  # what it names is of Airflow, which sends the messages; the stages need none of it
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
-_NAMESPACE = re.compile(r"([A-Za-z0-9_-]|\{feed\}|\{database\})+")
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
 _TOPIC = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]+")  # names that Kafka allows
 
@@ -82,26 +82,6 @@ class Avro(_Section):
     """
 
     schemas: str = Field(repr=False)  # a registry's URL may hold a password
-
-
-class LakeConfig(_Section):
-    """Location of the tables. catalog: jdbc:sqlite:…, jdbc:postgresql:…, or a REST URL; namespace may contain {feed} and {database}."""
-
-    uri: str = Field(repr=False)
-    catalog: str | None = Field(default=None, repr=False)
-    namespace: str = "{database}"
-
-    @field_validator("namespace")
-    @classmethod
-    def _names_only_what_is_known(cls, namespace: str) -> str:
-        if not _NAMESPACE.fullmatch(VARIABLE.sub("x", namespace)):
-            raise ValueError("letters, digits, _ and -, {feed} and {database} are allowed")
-        return namespace
-
-    @model_validator(mode="after")
-    def _is_on_storage_that_is_written(self) -> LakeConfig:
-        check_storage(self.uri, "uri")
-        return self
 
 
 class TablePolicy(_Section):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from tidelake.config.client_settings import flat_settings
 from tidelake.errors import ConfigError
 from tidelake.tso import parse_hour
 
@@ -78,19 +79,13 @@ def _seconds(value: Any) -> Any:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def _client_settings(value: Any, prefix: str = "") -> Any:
-    """Flatten the settings to full names: TOML reads the dots of `security.protocol` as tables."""
-    if not isinstance(value, dict):
-        return value
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        name = f"{prefix}{key}"
-        if name in _NOT_KAFKAS:
-            raise ValueError(f"{name} cannot be set: {_NOT_KAFKAS[name]}")
-        if not isinstance(item, dict | str | int | float):
-            raise ValueError(f"{name}: should be a text, a number, true or false")
-        flat |= _client_settings(item, f"{name}.") if isinstance(item, dict) else {name: item}
-    return flat
+def _client_settings(value: Any) -> Any:
+    return flat_settings(value, _refuse_landings)
+
+
+def _refuse_landings(name: str) -> None:
+    if name in _NOT_KAFKAS:
+        raise ValueError(f"{name} cannot be set: {_NOT_KAFKAS[name]}")
 
 
 ClientSettings = Annotated[dict[str, Any], BeforeValidator(_client_settings)]

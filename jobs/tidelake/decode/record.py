@@ -22,7 +22,7 @@ from tidelake.decode.waiting import CODE as WAITING
 from tidelake.decode.waiting import WaitingFor, waiting_for
 from tidelake.errors import OrderError
 from tidelake.history.contract import read_recorded_ddl
-from tidelake.io.documents import find_document
+from tidelake.io.documents import Document, find_document
 from tidelake.io.storage import Store
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeTable
@@ -40,7 +40,7 @@ class PartitionWatermark(BaseModel):
     offset: int
 
 
-class DecodeRecord(BaseModel):
+class DecodeRecord(Document, BaseModel):
     """Result of decoding an hour. Written after the events, read by order and status. Decoding again recreates a lost record."""
 
     hour: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tidelake.config.lake_paths import table_schema_key
+from tidelake.io.documents import FORMAT, refuse_newer
 from tidelake.io.storage import Store
 from tidelake.wire.simple.simple_schema import SimpleTableSchema
 
@@ -26,6 +27,7 @@ class LakeShelf:
             return None
         text = self.store.read_if_present(key)
         if text is not None:
+            refuse_newer(self.store, key, text)
             return SimpleTableSchema.from_json(text.decode())
         if len(self._missing) >= _MAX_MISSING:
             self._missing.clear()
@@ -35,5 +37,5 @@ class LakeShelf:
     def keep(self, schema: SimpleTableSchema) -> None:
         """Store the schema unless it exists. A version never changes, so any writer may be the first."""
         key = table_schema_key(self.feed, schema.database, schema.table, schema.version)
-        self.store.put_if_absent(key, schema.json.encode())
+        self.store.put_if_absent(key, f'{{"format": {FORMAT},{schema.json[1:]}'.encode())
         self._missing.discard(key)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from tidelake.errors import DamageError
+from tidelake.errors import DamageError, StorageError
 from tidelake.io.object_store import Store
+
+FORMAT = 1  # newest form of documents that is read and written
+_FORMAT = re.compile(rb'\s*\{\s*"format"\s*:\s*([0-9]{1,9})\b')  # written first
 
 _M = TypeVar("_M", bound=BaseModel)
 _T = TypeVar("_T")
@@ -37,8 +41,36 @@ _REMEDIES = {  # by the first folder of the key
 }
 
 
+class Document(BaseModel):
+    """A JSON document of the lake. format: the version of its form; documents of Tidelake 0.1.0 lack it and have form 1."""
+
+    format: int = FORMAT
+
+
+def refuse_newer(store: Store, key: str, data: bytes) -> None:
+    """Raise StorageError (NEWER_FORMAT) for a document of a form that this version of Tidelake does not know."""
+    found = _FORMAT.match(data)
+    if found is not None and int(found[1]) > FORMAT:
+        raise newer(store, key, f"format {int(found[1])}", f"format {FORMAT}")
+
+
+def newer(store: Store, key: str, found: str, known: str) -> StorageError:
+    """Return the error for a document that a newer version of Tidelake wrote. found, known: its form, and the newest that is read."""
+    return StorageError(
+        f"{store.uri_of(key)} has {found}; this version of Tidelake reads {known}",
+        code="NEWER_FORMAT",
+        remedy="a newer version of Tidelake wrote it: install that version or a later one here, and leave the document as it is",
+    )
+
+
 def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T]) -> _T:
-    """Return a document's content. validate: a method of a pydantic model. Raises DamageError with the object and its remedy."""
+    """Return a document's content. validate: a method of a pydantic model.
+
+    Raises:
+        DamageError: It cannot be read; with the object and its remedy.
+        StorageError: NEWER_FORMAT.
+    """
+    refuse_newer(store, key, data)
     try:
         return validate(data)
     except ValidationError as e:
@@ -47,18 +79,19 @@ def parsed(store: Store, key: str, data: bytes, validate: Callable[[bytes], _T])
 
 
 def read_document(store: Store, key: str, kind: type[_M]) -> _M:
-    """Return a document. Raises StorageError (NOT_FOUND), DamageError."""
+    """Return a document. Raises StorageError (NOT_FOUND, NEWER_FORMAT), DamageError."""
     return parsed(store, key, store.read(key), kind.model_validate_json)
 
 
 def find_document(store: Store, key: str, kind: type[_M]) -> _M | None:
-    """Return a document, None if it does not exist. Raises DamageError."""
+    """Return a document, None if it does not exist. Raises DamageError, StorageError (NEWER_FORMAT)."""
     data = store.read_if_present(key)
     return None if data is None else parsed(store, key, data, kind.model_validate_json)
 
 
 def members(store: Store, key: str, data: bytes) -> dict[str, Any]:
-    """Return the members of a document without a model. Raises DamageError."""
+    """Return the members of a document without a model. Raises DamageError, StorageError (NEWER_FORMAT)."""
+    refuse_newer(store, key, data)
     try:
         found = json.loads(data)
     except ValueError as e:

@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pydantic import BaseModel
-
 from tidelake.config.lake_paths import lease_key
 from tidelake.errors import DamageError, LeaseError, StorageError
-from tidelake.io.documents import parsed
+from tidelake.io.documents import Document, parsed
 from tidelake.io.storage import Store
 
 log = logging.getLogger("tidelake.lease")
@@ -29,7 +27,7 @@ RENEW_EVERY = 15.0
 _LATEST = 253_402_300_799  # end of the year 9999
 
 
-class Lease(BaseModel):
+class Lease(Document):
     """The holder of a feed. expires_ms: epoch milliseconds, 0 = released; started: start of the holder's process, to detect reused pids."""
 
     fence: int

@@ -17,7 +17,6 @@ from typing import Any
 import pyarrow as pa
 from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog as IcebergCatalog
-from pyiceberg.catalog import load_catalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -28,13 +27,13 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import NestedField
 from sqlalchemy.exc import IntegrityError
 
-from tidelake.config.lake_paths import BUCKET, CATALOG, MAIN
+from tidelake.config.lake_paths import BUCKET, MAIN
 from tidelake.errors import ConfigError, StorageError
+from tidelake.lake.catalog_client import catalog_client
 from tidelake.lake.catalog_errors import named, retried
 from tidelake.lake.causes import lost_file
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import FileFacts, Where
-from tidelake.lake.sql_catalog import SharedSqlCatalog
 from tidelake.lake.to_iceberg import LIST_ELEMENT_IDS, bounds_of, filter_of, iceberg_type, written
 from tidelake.spark.lake_settings import LakeSettings
 
@@ -203,8 +202,7 @@ class LakeCatalog:
         """The pyiceberg catalog."""
         if self.settings.sqlite is not None:
             self.settings.sqlite.parent.mkdir(parents=True, exist_ok=True)
-        properties = self.settings.iceberg
-        return SharedSqlCatalog(CATALOG, **properties) if properties["type"] == "sql" else load_catalog(CATALOG, **properties)
+        return catalog_client(self.settings.iceberg)
 
     @property
     def is_new(self) -> bool:

@@ -36,5 +36,9 @@ def named(identifier: str) -> Iterator[None]:
         raise StorageError(f"{identifier} was changed by another client: {e}", code="TABLE_MOVED") from e
     except exceptions.NoSuchNamespaceError as e:
         raise StorageError(f"{identifier}: its namespace was dropped by another client", code="TABLE_MOVED", remedy="run again") from e
+    except exceptions.NoSuchTableError as e:  # a REST catalog's answer to a rename, also where the new name's namespace is gone
+        raise StorageError(
+            f"{identifier}: the table or its namespace was dropped by another client", code="TABLE_MOVED", remedy="run again"
+        ) from e
     except exceptions.TableAlreadyExistsError as e:
         raise StorageError(f"{identifier} already exists", code="TABLE_EXISTS") from e

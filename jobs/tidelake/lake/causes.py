@@ -44,14 +44,19 @@ def named_causes(place: str, warehouse: str) -> Iterator[None]:
 def unreachable(place: str, why: str) -> StorageError:
     """Return the error for a catalog that does not answer or refuses. why: the library's message; its first line is used."""
     said = why.strip().partition("\n")[0]
-    server = "check that its server is running and reachable from here, and the login in lake.catalog; then run again"
+    server = "check that its server is running and reachable from here, and the login in lake.catalog{}; then run again"
+    server = server.format(" or [lake.rest]" if place.startswith("http") else "")
+    if place.startswith("glue:"):
+        server = "check AWS's login and region, its rights in Glue, and that Glue is reachable from here; then run again"
     remedy = "check the file, its folder and the disk" if place.startswith("jdbc:sqlite:") else server
     return StorageError(f"the catalog {place}: {said}", code="CATALOG", remedy=remedy)
 
 
 def _of_catalog(e: Exception, place: str) -> StorageError | None:
-    """Return the error of a REST catalog: no connection, or a refused request."""
+    """Return the error of a REST catalog or of AWS Glue: no connection, or a refused request."""
     kind = type(e)
+    if kind.__module__.startswith("botocore.") and place.startswith("glue:"):
+        return unreachable(place, str(e))
     if kind.__module__.startswith("requests."):
         return unreachable(place, _reason(e))
     if kind.__module__ == "pyiceberg.exceptions" and any(base.__name__ == "RESTError" for base in kind.__mro__):

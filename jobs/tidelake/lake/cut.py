@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidelake.history.incarnations import Catalog
 from tidelake.history.window import LedgerEntry
+from tidelake.io.documents import Document
 
 
 class _Document(BaseModel):
@@ -84,7 +85,7 @@ class Reason(_Document):
     hour: str
 
 
-class Cut(_Document):
+class Cut(Document, _Document):
     """Every snapshot table of a feed at one resolved ts, with all state that the next run needs."""
 
     feed: str
@@ -161,7 +162,7 @@ class Move(_Document):
     target: str
 
 
-class Intent(_Document):
+class Intent(Document, _Document):
     """The recorded intent to publish a cut. After it, a run is only rolled forward. cut: holds the staged snapshot ids."""
 
     cut: Cut
@@ -171,7 +172,7 @@ class Intent(_Document):
     certificate: dict[str, Any] = {}  # the members known before publishing
 
 
-class Abandoned(_Document):
+class Abandoned(Document, _Document):
     """Marker in place of a cut's document: its publication was abandoned (publish/abandon.py). undone: all its moves are reverted."""
 
     feed: str
@@ -248,7 +249,7 @@ class LateCounts(_Document):
     late: int = 0  # events without a published change: the tables lack them
 
 
-class Staged(_Document):
+class Staged(Document, _Document):
     """The result of order, which validate and compact read."""
 
     cut: Cut  # the cut to publish; its snapshots are still those of the last cut

@@ -11,10 +11,10 @@ from typing import Any
 
 from tidelake.config.lake_paths import certificate_key, cut_key, cuts, intent_key, intents, seq_of
 from tidelake.errors import DamageError, StorageError
-from tidelake.io.documents import damaged, find_document, members, parsed
+from tidelake.io.documents import damaged, find_document, members, newer, parsed
 from tidelake.io.storage import Store
 from tidelake.lake.cut import Abandoned, Cut, Intent, TableCut
-from tidelake.lake.proof.statement import certificate_of, metadata_of, predicate_of
+from tidelake.lake.proof.statement import PREDICATE, certificate_of, metadata_of, newer_form, predicate_of
 
 _MARK = b'"abandoned_at_ms"'  # inside a JSON string its quotes would be escaped
 
@@ -99,8 +99,11 @@ def certificate(intent: Intent, cut: Cut) -> bytes:
 
 
 def _predicate(store: Store, key: str, data: bytes) -> dict[str, Any]:
+    document = members(store, key, data)
+    if (form := newer_form(document)) is not None:
+        raise newer(store, key, form, PREDICATE)
     try:
-        return predicate_of(members(store, key, data))
+        return predicate_of(document)
     except ValueError as e:
         raise damaged(store, key, data, "_type", str(e)) from None
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from tidelake.config.lake_paths import decisions
 from tidelake.errors import Coordinates
-from tidelake.io.documents import read_document
+from tidelake.io.documents import FORMAT, read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
@@ -110,6 +110,7 @@ def decision_key(feed: str, at: Coordinates) -> str:
 def accept(store: Store, feed: str, message: Rejected, who: str, reason: str) -> bool:
     """Record that the loss of a message is accepted. Returns False if it was recorded before."""
     said = {
+        "format": FORMAT,
         "decision": "accept",
         "topic": message.at.topic,
         "partition": message.at.partition,

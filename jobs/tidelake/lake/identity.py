@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import uuid
 
-from pydantic import BaseModel
-
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import IDENTITY, certificates, published_table, seq_of
 from tidelake.errors import ConfigError
-from tidelake.io.documents import find_document, read_document
+from tidelake.io.documents import Document, find_document, read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut_documents import newest_intent
@@ -25,7 +23,7 @@ _ONE_CATALOG = "a lake keeps its catalog: restore lake.catalog in feed.toml (or 
 _ONE_LAKE = "a feed keeps its lake: restore lake.uri in feed.toml (or its variable); to use another lake, give the feed another name"
 
 
-class Identity(BaseModel):
+class Identity(Document):
     """Content of lake.json. uri: location of the lake; catalog: uuid of its catalog's table of published cuts; place: location of that
     catalog.
     """

@@ -20,6 +20,7 @@ from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Cut, Intent, Move
 from tidelake.lake.cut_documents import find_abandoned, newest_intent
 from tidelake.lake.cuts import is_published, newest_cut
+from tidelake.lake.glue_catalog import GLUE_NAME
 from tidelake.lake.names import changelog_name, is_parking, namespaces_of, snapshot_name, stands_as_before
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER, whose
 from tidelake.spark.spread import THREADS
@@ -45,9 +46,12 @@ def refuse_taken(catalog: LakeCatalog, feed: Feed, names: Catalog) -> None:
 
     Raises:
         ConfigError: A namespace belongs to another feed.
-        OwnershipError: NOT_OURS where another owner has one of the feed's own tables; NAME_COLLISION where two tables need one name.
+        OwnershipError: NOT_OURS where another owner has one of the feed's own tables; NAME_COLLISION where two tables need one name;
+            GLUE_NAME for a name that Glue does not keep.
     """
     refuse_collisions(feed, names)
+    if catalog.settings.iceberg["type"] == "glue":
+        _refuse_for_glue(feed, names)
     if catalog.is_new:
         return
     refuse_foreign_namespaces(catalog, feed.name, _wanted(feed, names))
@@ -84,6 +88,19 @@ def refuse_collisions(feed: Feed, names: Catalog) -> None:
             said = f"{kind} {i.name}"
             if (other := taken.setdefault(identifier.lower(), said)) is not said:
                 raise _collision(f"{other} and {said}", identifier)
+
+
+def _refuse_for_glue(feed: Feed, names: Catalog) -> None:
+    for i in names.alive():
+        for part in changelog_name(feed, i).split("."):  # a snapshot's name is a part of it, and shorter
+            if not GLUE_NAME.fullmatch(part):
+                raise OwnershipError(
+                    f"table {i.name} would be {snapshot_name(feed, i)} in the lake; {part!r} is no name of AWS Glue, "
+                    "which keeps lower-case letters, digits and _ only; nothing is staged or published",
+                    code="GLUE_NAME",
+                    remedy="set [lake] namespace to another form, leave the table out of the changefeed, or use a REST catalog; "
+                    "docs/how-to/catalogs.md",
+                )
 
 
 def _wanted(feed: Feed, names: Catalog) -> list[str]:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import closing_key
-from tidelake.io.documents import find_document
+from tidelake.io.documents import Document, find_document
 from tidelake.io.storage import Store
 from tidelake.land.store.ranges import Ranges, runs, union
 from tidelake.tso import format_hour
@@ -50,7 +50,7 @@ class SeenMessages(BaseModel):
         return self.resolved_ts is not None and self.resolved_ts > end_ts
 
 
-class _Document(BaseModel):
+class _Notes(Document, BaseModel):
     objects: dict[str, SeenMessages] = {}
 
 
@@ -59,7 +59,7 @@ class Notes:
 
     def __init__(self, feed: Feed, lake: Store, hour: datetime) -> None:
         self._lake, self._key = lake, closing_key(feed.name, format_hour(hour))
-        found = find_document(lake, self._key, _Document)
+        found = find_document(lake, self._key, _Notes)
         self._seen = found.objects if found else {}
         self._new = False
 
@@ -75,7 +75,7 @@ class Notes:
     def keep(self) -> None:
         """Write the notes. If another run writes them at the same time, some objects will be read again."""
         if self._new:
-            self._lake.write(self._key, _Document(objects=self._seen).model_dump_json().encode())
+            self._lake.write(self._key, _Notes(objects=self._seen).model_dump_json().encode())
 
 
 def read_on(seen: SeenMessages, feed: Feed, batches: Iterable[pa.RecordBatch], end_ts: int) -> bool:

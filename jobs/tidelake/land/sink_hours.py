@@ -33,7 +33,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.finding_kinds import KINDS
 from tidelake.config.lake_paths import sink_key
 from tidelake.errors import Coordinates, LeaseError, OrderError, StorageError
-from tidelake.io.documents import find_document
+from tidelake.io.documents import Document, find_document
 from tidelake.io.storage import Store
 from tidelake.io.texts import plural
 from tidelake.land.frozen_sink import freeze_schemas
@@ -54,7 +54,7 @@ class Fact(BaseModel):
     first_ts: int | None
 
 
-class SinkState(BaseModel):
+class SinkState(Document, BaseModel):
     """State after an hour: the number of the last landed file of every folder (topic/sequence), and what is known of files after it.
 
     schemas_frozen: the lake has all schema files that the sink had written up to the hour's end.

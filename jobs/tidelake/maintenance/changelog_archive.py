@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from tidelake.errors import ConfigError, StorageError
+from tidelake.io.documents import Document
 from tidelake.io.storage import Store, open_store
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.opened import Lake
@@ -48,7 +49,7 @@ class ArchivedFile(BaseModel):
     last_ts: int
 
 
-class ArchivedChangelog(BaseModel):
+class ArchivedChangelog(Document):
     """A manifest.
 
     Attributes:

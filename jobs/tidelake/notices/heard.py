@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidelake.config.lake_paths import notices_key
 from tidelake.config.notify import Event, Notify
-from tidelake.io.documents import find_document
+from tidelake.io.documents import Document, find_document
 from tidelake.io.storage import Store
 from tidelake.notices.cause import Cause, Notice, Standing
 
@@ -26,7 +26,7 @@ class Heard(BaseModel):
     waiting: list[Notice] = []
 
 
-class Memory(BaseModel):
+class Memory(Document, BaseModel):
     """Memory of a feed. seen: number of the newest cut that was looked at, 0 for none; open: causes in that cut; notices: number of notices
     ever written; notifiers: by their keys.
     """

@@ -20,7 +20,7 @@ from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import mismatches, mismatches_key
 from tidelake.errors import SCHEMA_MISMATCH, UNDEFINED_TABLE, Coordinates, OrderError
 from tidelake.history.window import SchemaMismatch
-from tidelake.io.documents import parsed
+from tidelake.io.documents import Document, parsed
 from tidelake.io.storage import Store
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
@@ -86,7 +86,11 @@ class Aside(NamedTuple):
     tables: dict[str, int] = {}  # noqa: RUF012 - a NamedTuple's default
 
 
-_GROUPS = TypeAdapter(list[MismatchGroup])
+class _Groups(Document):
+    groups: list[MismatchGroup]
+
+
+_OF_0_1 = TypeAdapter(list[MismatchGroup])  # the whole document, as 0.1.0 wrote it
 
 
 def put_aside(
@@ -109,7 +113,7 @@ def put_aside(
     groups = _groups(feed, frame(), seen, found) if found else []
     key = mismatches_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have written groups that are solved now
-        store.write(key, _GROUPS.dump_json(groups, indent=1))
+        store.write(key, _Groups(groups=groups).model_dump_json(indent=1).encode())
     undecided, accepted = by_decision(store, feed.name, [g.rejected() for g in groups])
     if undecided and feed.policy.on_reject == "block":
         raise _refused(feed, undecided, found)
@@ -127,10 +131,12 @@ def mismatch_groups(catalog: LakeCatalog, store: Store, feed: str, hours: Sequen
     if not keys:
         return []
     seqs = [*lineage(catalog, feed), next_seq(store, feed, max(published(catalog, feed), default=0))]
-    documents = (
-        parsed(store, key, store.read(key), _GROUPS.validate_json) for seq in sorted(seqs) if (key := mismatches_key(feed, seq)) in keys
-    )
+    documents = (parsed(store, key, store.read(key), _groups_of) for seq in sorted(seqs) if (key := mismatches_key(feed, seq)) in keys)
     return [g.rejected() for groups in documents for g in groups if hours is None or g.hour in hours]
+
+
+def _groups_of(data: bytes) -> list[MismatchGroup]:
+    return _OF_0_1.validate_json(data) if data.lstrip()[:1] == b"[" else _Groups.model_validate_json(data).groups
 
 
 def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[bytes | None, bytes | None]:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from tidelake import __version__
 from tidelake.errors import ConfigError
+from tidelake.io.documents import Document
 from tidelake.io.storage import open_store
 from tidelake.pages.addresses import SUFFIX
 from tidelake.pages.hour_states import HourHead
@@ -30,7 +31,7 @@ class FeedRecord(BaseModel):
     tables: list[str] = []
 
 
-class SiteRecord(BaseModel):
+class SiteRecord(Document, BaseModel):
     """Marks a folder as a site. maker: version of Tidelake, and hash of its templates."""
 
     maker: str

@@ -140,8 +140,12 @@ def _settle(catalog: LakeCatalog, m: Move) -> None:
 
 def _rename(catalog: LakeCatalog, source: str, to: str) -> None:
     """Rename a table. Raises OwnershipError: NOT_OURS if another owner took the name meanwhile, NAME_COLLISION for the feed's own table."""
-    feed = catalog.load(source).properties[OWNER]
+    table = catalog.load(source)
+    feed = table.properties[OWNER]
     if (there := catalog.find(to)) is not None:
+        if there.uuid == table.uuid:  # Glue renames in two steps, and a run ended between them
+            catalog.drop(source, feed)
+            return
         raise occupied(there, source, feed)
     catalog.claim_namespace(to.rpartition(".")[0], feed)
     catalog.rename(source, to)

@@ -41,8 +41,11 @@ _BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _BRIEF = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 # The secret settings of the catalog; a session sets or unsets them for its lake. Spark's event log hides, by name, values of settings that
-# the application was started with; it writes others.
-SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in ("jdbc.password", "s3.secret-access-key", "s3.session-token"))
+# the application was started with; it writes others. Spark's own names for that lack a REST catalog's `credential`.
+_SECRET_NAMES = ("jdbc.password", "s3.secret-access-key", "s3.session-token", "token", "credential")
+SECRETS = tuple(f"spark.sql.catalog.{CATALOG}.{name}" for name in _SECRET_NAMES)
+REDACTION = "spark.redaction.regex"
+HIDDEN = "(?i)secret|password|token|access[.]?key|credential"
 
 # Runtime settings that every session needs; a Spark Connect client sets them on its own session.
 RUNTIME = {
@@ -80,7 +83,7 @@ def static_settings(*, brief: bool = False, java: str | None = None) -> dict[str
         settings |= {"spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 2))}
     if (more := given.get(_EXECUTOR_JAVA)) is not None:
         given[_EXECUTOR_JAVA] = f"{_EVERYWHERE} {more}"
-    return settings | dict.fromkeys(SECRETS, "none") | RUNTIME | (_BRIEF if brief else {}) | given
+    return settings | dict.fromkeys(SECRETS, "none") | {REDACTION: HIDDEN} | RUNTIME | (_BRIEF if brief else {}) | given
 
 
 def is_local(master: str) -> bool:

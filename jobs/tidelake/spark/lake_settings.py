@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote, urlencode
 
 from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import CATALOG
 from tidelake.config.source import VARIABLE
 from tidelake.errors import ConfigError
-from tidelake.io.service_url import service_url, without_login
 from tidelake.io.storage import s3_settings
+from tidelake.spark import catalog_kinds
+from tidelake.spark.catalog_kinds import GLUE, Both
 from tidelake.spark.worker_secrets import NONE, Secrets, of_environment
 
-_FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db or a REST catalog's URL"
-
-_LIBPQ = frozenset({"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name"})  # JDBC has more
-# Options of PostgreSQL's JDBC driver 42.7. Another name may be the rest of a password with an `&`.
-_JDBC = frozenset(
-    """user password adaptiveFetch adaptiveFetchMaximum adaptiveFetchMinimum allowEncodingChanges ApplicationName assumeMinServerVersion
-    authenticationPluginClassName autosave binaryTransfer binaryTransferDisable binaryTransferEnable cancelSignalTimeout channelBinding
-    cleanupSavepoints connectTimeout currentSchema databaseMetadataCacheFields databaseMetadataCacheFieldsMiB defaultRowFetchSize
-    disableColumnSanitiser escapeSyntaxCallMode groupStartupParameters gssEncMode gsslib gssResponseTimeout gssUseDefaultCreds
-    hideUnprivilegedObjects hostRecheckSeconds jaasApplicationName jaasLogin kerberosServerName loadBalanceHosts localSocketAddress
-    loggerFile loggerLevel loginTimeout logServerErrorDetail logUnclosedConnections maxResultBuffer maxSendBufferSize options
-    preferQueryMode preparedStatementCacheQueries preparedStatementCacheSizeMiB prepareThreshold protocolVersion
-    quoteReturningIdentifiers readOnly readOnlyMode receiveBufferSize replication reWriteBatchedInserts sendBufferSize socketFactory
-    socketFactoryArg socketTimeout ssl sslcert sslfactory sslfactoryarg sslhostnameverifier sslkey sslmode sslNegotiation
-    sslpasswordcallback sslResponseTimeout sslrootcert sspiServiceClass stringtype targetServerType tcpKeepAlive tcpNoDelay unknownLength
-    useSpnego xmlFactoryFactory""".split()
-)
+_FORMS = "jdbc:sqlite:<path>, jdbc:postgresql://host:port/db, glue://<region> or a REST catalog's URL"
+_REST = ("http://", "https://")
+_SCHEMES = ("jdbc:sqlite:", "jdbc:postgresql://", GLUE, *_REST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +39,8 @@ class LakeSettings:
         """The location of the catalog for messages, without login and options."""
         if self.sqlite is not None:
             return f"jdbc:sqlite:{self.sqlite}"
+        if self.iceberg["type"] == "glue":
+            return f"{GLUE}{self.iceberg.get('glue.region', '')}"
         scheme, _, rest = self.spark[f"spark.sql.catalog.{CATALOG}.uri"].partition("?")[0].partition("://")
         host, slash, path = rest.partition("/")
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
@@ -63,20 +51,13 @@ def lake_settings(feed: Feed) -> LakeSettings:
     warehouse = _warehouse(feed)
     uri, what = feed.lake.catalog or _default_catalog(feed), f"{feed.folder / 'feed.toml'}: lake.catalog"
     sqlite = Path(uri.removeprefix("jdbc:sqlite:").partition("?")[0]).resolve() if uri.startswith("jdbc:sqlite:") else None
-    if sqlite is not None:
-        spark, iceberg = _sqlite(sqlite)
-    elif uri.startswith("jdbc:postgresql://"):
-        spark, iceberg = _postgresql(uri, what)
-    elif uri.startswith(("http://", "https://")):
-        without_login(uri, what, "give a REST catalog's URL without them")
-        spark, iceberg = {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}
-    else:
-        raise _unknown_form(feed, uri)
+    if feed.lake.rest and not uri.startswith(_REST):
+        raise ConfigError(f"{feed.folder / 'feed.toml'}: lake.rest: lake.catalog is no REST catalog", remedy="remove [lake.rest]")
+    spark, iceberg = catalog_kinds.sqlite(sqlite) if sqlite is not None else _of_server(feed, uri, what)
     common = {"warehouse": warehouse, "cache-enabled": "false"}  # another process, or pyiceberg in this one, may change a table
     if warehouse.startswith("s3://"):
         s3 = s3_settings()
-        spark |= _spark_s3(s3)
-        iceberg |= _iceberg_s3(s3)
+        spark, iceberg = _spark_s3(s3) | spark, _iceberg_s3(s3) | iceberg
     prefix = f"spark.sql.catalog.{CATALOG}"
     return LakeSettings(
         warehouse=warehouse,
@@ -87,6 +68,16 @@ def lake_settings(feed: Feed) -> LakeSettings:
     )
 
 
+def _of_server(feed: Feed, uri: str, what: str) -> Both:
+    if uri.startswith(_REST):
+        return catalog_kinds.rest(uri, feed.lake.rest, what)
+    if uri.startswith("jdbc:postgresql://"):
+        return catalog_kinds.postgresql(uri, what)
+    if uri.startswith(GLUE):
+        return catalog_kinds.glue(uri, what)
+    raise _unknown_form(feed, uri)
+
+
 def file_settings(uri: str) -> dict[str, str]:
     """Return the settings of pyiceberg's file system for a lake at this URI."""
     return _iceberg_s3(s3_settings()) if uri.startswith("s3://") else {}
@@ -95,7 +86,7 @@ def file_settings(uri: str) -> dict[str, str]:
 def check_catalog(feed: Feed) -> None:
     """Raise ConfigError for a catalog URI in an unknown form. The feed's variables may be unset. Connects to nothing."""
     uri = feed.lake.catalog
-    if uri is not None and not VARIABLE.match(uri) and not uri.startswith(("jdbc:sqlite:", "jdbc:postgresql://", "http://", "https://")):
+    if uri is not None and not VARIABLE.match(uri) and not uri.startswith(_SCHEMES):
         raise _unknown_form(feed, uri)
 
 
@@ -122,28 +113,6 @@ def _default_catalog(feed: Feed) -> str:
         remedy=f"allowed: {_FORMS}; "
         + (f"found jdbc:sqlite:{before}" if before.exists() else f"to try it on this machine alone: jdbc:sqlite:{before}"),
     )
-
-
-def _sqlite(path: Path) -> tuple[dict[str, str], dict[str, str]]:
-    spark = {"type": "jdbc", "uri": f"jdbc:sqlite:{path}?busy_timeout=30000", "jdbc.schema-version": "V1"}
-    return spark, {"type": "sql", "uri": f"sqlite:///{path}?timeout=30"}
-
-
-def _postgresql(uri: str, what: str) -> tuple[dict[str, str], dict[str, str]]:
-    form = "write it like jdbc:postgresql://host:port/db?user=USER&password=PASSWORD"
-    url = service_url(uri.removeprefix("jdbc:"), what, form)
-    if not url.options.keys() <= _JDBC | _LIBPQ:
-        raise ConfigError(f"{what}: it has an option that PostgreSQL's driver does not have", remedy=f"{form}; an & in a password is %26")
-    url = replace(url, user=url.options.pop("user", url.user), password=url.options.pop("password", url.password))
-    spark = {"type": "jdbc", "uri": f"jdbc:postgresql://{url.address}{url.path}{_query(url.options)}", "jdbc.schema-version": "V1"}
-    spark |= {"jdbc.user": url.user} if url.user else {}
-    spark |= {"jdbc.password": url.password} if url.password else {}
-    shared = _query({k: v for k, v in url.options.items() if k in _LIBPQ})
-    return spark, {"type": "sql", "uri": f"postgresql+psycopg2://{url.login}{url.address}{url.path}{shared}"}
-
-
-def _query(options: dict[str, str]) -> str:
-    return f"?{urlencode(options, quote_via=quote)}" if options else ""
 
 
 def _spark_s3(s3: dict[str, str]) -> dict[str, str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidelake.errors import ConfigError
-from tidelake.spark.application import EXTENSIONS, RUNTIME, SECRETS, prepare_environment, static_settings
+from tidelake.spark.application import EXTENSIONS, HIDDEN, REDACTION, RUNTIME, SECRETS, prepare_environment, static_settings
 from tidelake.spark.connect import runs, shared_server
 from tidelake.spark.lake_settings import LakeSettings
 from tidelake.spark.worker_secrets import elsewhere, handed_over, keep_place
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # the variable that spark-submit sets
+_SPARKS_OWN = "(?i)secret|password|token|access[.]?key"  # Spark's default of REDACTION
 _kept: list[SparkSession] = []
 
 
@@ -69,11 +71,13 @@ def _refuse_to_be_written_down(spark: SparkSession, lake: LakeSettings) -> None:
     if not secrets or spark.conf.get("spark.eventLog.enabled", "false") != "true":
         return
     began_with = {r["key"] for r in spark.sql("SET").collect()}  # a Connect server does not return the values, not even by conf.get
-    if exposed := [key for key in secrets if key not in began_with]:
+    hidden = re.compile(spark.conf.get(REDACTION, None) or _SPARKS_OWN)
+    if exposed := [key for key in secrets if key not in began_with or not hidden.search(key)]:
         raise ConfigError(
             f"this Spark application would write {exposed[0]} into its event log: only settings given at its start are hidden",
             code="SECRETS",
-            remedy=f"start it with {', '.join(f'{key}=none' for key in SECRETS)} (docs/cluster.md), or without spark.eventLog.enabled",
+            remedy=f"start it with {', '.join(f'{key}=none' for key in SECRETS)}, and {REDACTION}={HIDDEN} (docs/cluster.md), "
+            "or without spark.eventLog.enabled",
         )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
 from tidelake.config.lake_paths import blocked, blocked_key
 from tidelake.errors import TidelakeError
-from tidelake.io.documents import read_document
+from tidelake.io.documents import Document, read_document
 from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 
 
-class Blocked(BaseModel):
+class Blocked(Document):
     """The error of a blocked run. newest_cut: number of the feed's newest cut at that time, 0 for none."""
 
     model_config = ConfigDict(extra="forbid")

@@ -15,6 +15,7 @@ from tidelake.lake.cut import Cut, TableCut
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:tidelake:certificate:v2"
+_FORM = "urn:tidelake:certificate:v"  # and a number
 PREVIOUS = "previous"  # member of every certificate of this form
 
 
@@ -33,6 +34,13 @@ def certificate_of(said: Mapping[str, Any], cut: Cut) -> bytes:
     if PREVIOUS not in said:  # the version before declared it
         return _json(predicate)
     return _json({"_type": STATEMENT, "subject": list(_subjects(cut)), "predicateType": PREDICATE, "predicate": predicate})
+
+
+def newer_form(document: Mapping[str, Any]) -> str | None:
+    """Return the predicate type of a certificate that a newer version of Tidelake wrote; None for others."""
+    kind = str(document.get("predicateType", ""))
+    number = kind.removeprefix(_FORM)
+    return kind if kind.startswith(_FORM) and number.isdecimal() and int(number) > int(PREDICATE.removeprefix(_FORM)) else None
 
 
 def predicate_of(document: dict[str, Any]) -> dict[str, Any]:

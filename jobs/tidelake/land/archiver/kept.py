@@ -12,11 +12,12 @@ from pydantic import BaseModel, ValidationError
 
 from tidelake.config.lake_paths import archived_topic_key
 from tidelake.errors import StorageError, TopicPartition
+from tidelake.io.documents import Document, refuse_newer
 from tidelake.io.storage import Store
 from tidelake.land.store.topic_identity import check_ids
 
 
-class TopicState(BaseModel):
+class TopicState(Document, BaseModel):
     """Record about a topic. topic_id: None if the brokers have no ids. empty: by partition, the offset after its last object, and the
     offset after the span without messages.
     """
@@ -56,6 +57,8 @@ class Kept:
         if topic not in self._states:
             key = archived_topic_key(topic)
             text = self._system.read_if_present(key)
+            if text is not None:
+                refuse_newer(self._system, key, text)
             try:
                 self._states[topic] = TopicState() if text is None else TopicState.model_validate_json(text)
             except ValidationError as e:

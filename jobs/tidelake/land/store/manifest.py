@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tidelake.config.finding_kinds import Severity
 from tidelake.config.lake_paths import manifest_key, manifests
-from tidelake.io.documents import read_document, schema_of
+from tidelake.io.documents import Document, read_document, schema_of
 from tidelake.io.storage import Store
 from tidelake.land.store.ranges import Ranges, union
 
@@ -111,7 +111,7 @@ class Finding(_Record):
     remedy: str
 
 
-class Manifest(_Record):
+class Manifest(Document, _Record):
     """One generation of one hour. findings: as they were when the hour was landed; topic_ids: of live topics, as Kafka gives them, those of
     earlier hours with them: a topic that is recreated under its name has another one."""
 

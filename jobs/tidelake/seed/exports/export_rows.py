@@ -20,6 +20,7 @@ from tidelake.archives.readers.layout import SourceObject
 from tidelake.errors import ContractError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.tokens import Cursor
+from tidelake.io.documents import Document
 from tidelake.seed.exports.dialect import Dialect
 from tidelake.seed.exports.export_cells import canonical
 from tidelake.seed.exports.export_files import ExportFile
@@ -48,7 +49,7 @@ class RefusedRows(BaseModel):
     error: str
 
 
-class FileReport(BaseModel):
+class FileReport(Document, BaseModel):
     """Result of reading a file.
 
     Attributes:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from tidelake.io.documents import Document
 from tidelake.validate.quality.verdict import Check
 
 
@@ -100,7 +101,7 @@ class RedoFacts(BaseModel):
     tables: dict[str, RedoneTable] = {}
 
 
-class HourFacts(BaseModel):
+class HourFacts(Document, BaseModel):
     """One hour of one feed. status: last stage reached; error: why the run stopped, as shown to the user; superseded_by, superseded_hour:
     the cut of a redo that replaced this one, and its hour.
     """

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from tidelake.errors import QualityError
+from tidelake.io.documents import Document
 from tidelake.validate.quality.evidence import UnexpectedRows, first_row
 
 
@@ -44,7 +45,7 @@ class Check(BaseModel):
     result: UnexpectedRows | None = None  # some of the rows that break it
 
 
-class Verdict(BaseModel):
+class Verdict(Document, BaseModel):
     """All checks of one run's window."""
 
     model_config = ConfigDict(extra="forbid")

@@ -1,0 +1,22 @@
+"""pyiceberg's client of each kind of catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyiceberg.catalog import Catalog, load_catalog
+
+from tidelake.config.lake_paths import CATALOG
+from tidelake.lake.glue_catalog import FittedGlueCatalog
+from tidelake.lake.sql_catalog import SharedSqlCatalog
+
+
+def catalog_client(properties: Mapping[str, str]) -> Catalog:
+    """Return a client. properties: those of pyiceberg, with `type`."""
+    match properties["type"]:
+        case "sql":
+            return SharedSqlCatalog(CATALOG, **properties)
+        case "glue":
+            return FittedGlueCatalog(CATALOG, **properties)
+        case _:
+            return load_catalog(CATALOG, **properties)
