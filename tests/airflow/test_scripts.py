@@ -9,8 +9,6 @@ import pytest
 
 MARK = '__name__ == "__main__"'
 SCRIPTS = sorted(p.stem for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("test_") and MARK in p.read_text())
-    p.stem for p in Path(__file__).parent.glob("*.py") if '__name__ == "__main__"' in p.read_text() and p.stem != "test_scripts"
-)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
