@@ -15,7 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tests.airflow.backfill import DAG_SECONDS, RUN_SECONDS, Failed, airflow, api, say, timed, until
+from tests.airflow.running import DAG_SECONDS, RUN_SECONDS, Failed, airflow, api, say, timed, until
+from tests.quick_spark import QUICK_SPARK
 from tidelake.demo.airflow import POOL, Airflow
 from tidelake.demo.play import FEEDS, demo_lake, make_archives
 from tidelake.errors import TidelakeError
@@ -42,10 +43,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def everything(folder: Path, slots: int, rows: int) -> None:
     hour = format_hour(make_archives(1, rows).hours[0])
-    with airflow(folder) as running:
+    with airflow(folder, QUICK_SPARK) as running:
         until(running, lambda: set(DAGS) <= {d["dag_id"] for d in api(running, "GET", "/dags")["dags"]}, DAG_SECONDS, "DAGs")
         running.run("pools", "set", POOL, str(slots), "of the test")
         for dag in DAGS:
+            api(running, "PATCH", f"/dags/{dag}", {"is_paused": False})
             api(running, "POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": {"hour": hour, "wait": False}})
         until(running, lambda: published(running), RUN_SECONDS, "four hours")
         tell(running, slots)
