@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.history.source_names import LAST_ROW, PLACE_WIDTH, SourceName, binlog_of, read_source_name, shown, source_name
+from tidelake.history.source_names import LAST_ROW, PLACE_WIDTH, SourceName, binlog_of, read_source_name, shown, source_name, source_names
 
 BASES = st.text(st.characters(codec="ascii", exclude_characters="/:\n"), min_size=1, max_size=12)
 NAMES = st.builds(
@@ -70,6 +71,14 @@ def test_the_file_after_number_999999_comes_after_it() -> None:
 )
 def test_what_does_not_name_one_change_has_no_name(server: int, file: str, position: int, row: int) -> None:
     assert source_name(server, file, position, row) is None
+
+
+@given(st.lists(st.tuples(st.integers(-1, 3), *[st.sampled_from([-1, 0, 7, (1 << 63) - 1])] * 3), max_size=5))
+def test_many_names_are_those_of_one_by_one(many: list[tuple[int, int, int, int]]) -> None:
+    files = ["mysql-bin.000012", "", "b\ufffd.000001", "binlog.1000000"]
+    file, server, position, row = (np.array([m[i] for m in many], np.int64) for i in range(4))
+    found = source_names(files, file.astype(np.int32), server, position, row)
+    assert found.to_pylist() == [source_name(s, files[f] if f >= 0 else "", p, r) for f, s, p, r in many]
 
 
 @pytest.mark.parametrize("text", ["", "1/binlog.000001:4:0", "x/binlog.0000000001:0000000000000000004:0000000000"])

@@ -50,7 +50,7 @@ def test_keys_in_two_partitions_wait_for_a_decision_and_statements_hold_where_ro
         assert rows_of(lake, "d.k") == table(("1", "a", "1"), ("2", "z", "5"), names=("id", "v", "n")), "nothing is published"
 
 
-def test_a_repeat_is_a_change_but_the_same_offset_is_not(tmp_path: Path) -> None:
+def test_a_repeat_without_names_is_a_change_but_the_same_offset_is_not(tmp_path: Path) -> None:
     with opened(tmp_path, "canal") as (feed, lake):
         first = [one(put("k", A), put("m", {"v": "x"})), one(put("k", B, A)), one(put("k", C, B))]
         publish(lake, feed.put(lake, {0: first}))

@@ -54,8 +54,18 @@ def change(kind: int, *rows: bytes, ddl: int = 0, sql: str | bytes = "", schema:
     return b"".join(parts + [text(14, schema)] * bool(schema))
 
 
-def header(schema: str | bytes = "s", table: str | bytes = "t", kind: int = INSERT) -> bytes:
-    parts = [number(1, 1), text(5, "UTF-8"), number(6, 1735689600000), number(7, 2)]
+@dataclass(frozen=True)
+class At:
+    """Where a change stands in the binlog. TiCDC writes none."""
+
+    position: int
+    file: str | bytes = "mysql-bin.000012"
+    server: int = 1
+
+
+def header(schema: str | bytes = "s", table: str | bytes = "t", kind: int = INSERT, at: At | None = None) -> bytes:
+    place = [] if at is None else [text(2, at.file), number(3, at.position), number(4, at.server)]
+    parts = [number(1, 1), *place, text(5, "UTF-8"), number(6, 1735689600000), number(7, 2)]
     parts += [text(8, schema)] * bool(schema) + [text(9, table)] * bool(table)
     return b"".join([*parts, number(11, kind), text(12, text(1, "rowsCount") + text(2, "1"))])
 

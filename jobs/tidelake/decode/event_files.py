@@ -18,7 +18,7 @@ from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 
 ROW_GROUP_BYTES = 32 << 20  # Arrow bytes that a worker holds per kind, and that a reader reads at once
 _LISTS = frozenset({"after", "before"})
-_LONG = frozenset({"offset", "ddl", "columns", "error", "raw_key", "raw_value"})  # columns whose values hardly repeat
+_LONG = frozenset({"offset", "ddl", "columns", "error", "raw_key", "raw_value", "source"})  # columns whose values hardly repeat
 
 FILES = pa.schema([("kind", pa.string()), ("path", pa.string()), ("size", pa.int64()), ("footer", pa.binary())])
 

@@ -26,6 +26,7 @@ class RowChange:
         at: (topic, partition, offset, ordinal).
         replay_epoch: How often the resolved ts of its partition went back before it; a later replay epoch repeats an earlier one.
         partial: Only the key's cells are known (handle-key-only messages, docs/reference/protocols.md 1.5).
+        source: The producer's own name of the change (source_names.source_name), in feeds without commit ts.
     """
 
     table: str
@@ -37,6 +38,7 @@ class RowChange:
     after: RowCells | None = None
     replay_epoch: int = 0
     partial: bool = False
+    source: str | None = None
 
 
 def resolved_ts(watermarks: Mapping[Coordinates, int | None]) -> int:
@@ -69,6 +71,21 @@ def deduplicated(changes: Iterable[RowChange]) -> list[RowChange]:
             identity = (*content, nth[(*content, c.at[0], c.at[1], c.replay_epoch)])
         if identity not in seen:
             seen.add(identity)
+            out.append(c)
+    return out
+
+
+def without_repeats(changes: Iterable[RowChange]) -> list[RowChange]:
+    """Return the changes of a feed without commit ts that their producer had not sent before, by partition and offset.
+
+    A change is a repeat if a change of its partition at a lower offset has its name, and says the same. One without a name never is.
+    """
+    first: dict[tuple[object, ...], int] = {}
+    out = []
+    for c in sorted(changes, key=lambda c: c.at):
+        topic, partition, offset, _ = c.at
+        said = (topic, partition, c.source, c.table, c.op, c.before, c.after)
+        if c.source is None or first.setdefault(said, offset) == offset:
             out.append(c)
     return out
 

@@ -10,13 +10,23 @@ as the changes do, because all that follows the base has a fixed width.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints: TypeAlias = npt.NDArray[np.int32]
+Longs: TypeAlias = npt.NDArray[np.int64]
 
 LAST_ROW = 10**10 - 1  # row of a change that is the last one of its transaction, if the producer does not number it
 PLACE_WIDTH = 1 + 10 + 1 + 19 + 1 + 10  # characters that follow the binlog in a name
 
-_MAX_POSITION = (1 << 63) - 1
-_FILE = re.compile(r"([^/:]+)\.([0-9]{1,10})", re.ASCII)
+_MOST = (1 << 63) - 1
+_FILE = re.compile("([^/:\ufffd]+)\\.([0-9]{1,10})", re.ASCII)  # U+FFFD: was not UTF-8
 _NAME = re.compile(r"([0-9]+)/([^/:]+)\.([0-9]{10}):([0-9]{19}):([0-9]{10})", re.ASCII)
 
 
@@ -51,9 +61,27 @@ def source_name(server: int, file: str, position: int, row: int) -> str | None:
         row: Number of the row in its binlog event or in its transaction, LAST_ROW for a last row without number.
     """
     found = _FILE.fullmatch(file)
-    if found is None or server < 0 or not 0 <= position <= _MAX_POSITION or not 0 <= row <= LAST_ROW:
+    if found is None or not 0 <= server <= _MOST or not 0 <= position <= _MOST or not 0 <= row <= LAST_ROW:
         return None
     return f"{server}/{found[1]}.{int(found[2]):010}:{position:019}:{row:010}"
+
+
+def source_names(files: Sequence[str], file: Ints, server: Longs, position: Longs, row: Longs) -> pa.Array:
+    """Return the texts of many names, NULL where `source_name` returns None.
+
+    Args:
+        files: Binlog files.
+        file: Number of each name's file in `files`; -1 for none.
+        server: Server ids.
+        position: Positions in the files, in bytes.
+        row: Numbers of the rows.
+    """
+    found = [_FILE.fullmatch(f) for f in files]
+    heads = pa.array([None if m is None else f"/{m[1]}.{int(m[2]):010}" for m in found], pa.string())
+    known = (file >= 0) & (server >= 0) & (position >= 0) & (row >= 0) & (row <= LAST_ROW)
+    head = heads.take(pa.array(file, pa.int32(), mask=~known))
+    parts = [pc.utf8_lpad(pa.array(n).cast(pa.string()), width, "0") for n, width in ((position, 19), (row, 10))]
+    return pc.binary_join_element_wise(pc.binary_join_element_wise(pa.array(server).cast(pa.string()), head, ""), *parts, ":")
 
 
 def read_source_name(text: str) -> SourceName:

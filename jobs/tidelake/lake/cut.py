@@ -65,6 +65,16 @@ class FilesDigest(_Document):
     unproven: int = 0
 
 
+class BinlogNames(_Document):
+    """The names (history/source_names.py) that the changes of one partition had, of one binlog.
+
+    newest: of the last change; spans: (low, high) of names between which all of them lie, ascending.
+    """
+
+    newest: str
+    spans: list[tuple[str, str]]
+
+
 class Reason(_Document):
     """Why a cut is incomplete (order/incomplete.py). cut, hour: the first cut that the reason concerns, and its hour."""
 
@@ -91,6 +101,7 @@ class Cut(_Document):
     events_snapshot_id: int | None = None
     prefixes: dict[str, dict[int, tuple[int, int]]] = {}  # topic → partition → gap-free offsets from the first landed one
     watermarks: dict[str, dict[int, int]] = {}  # topic → partition → largest resolved ts up to the hour
+    names: dict[str, dict[int, list[BinlogNames]]] = {}  # topic → partition → names that its changes had up to the hour, by binlog
     checkpoint_at_ms: int | None = None  # when the checkpoint equal to resolved_ts was first recorded
     open_hours: list[str] = []  # hours that hold rows or statements after resolved_ts
     generations: dict[str, int] = {}  # hour → generation number of its manifest, for the window's hours
@@ -251,6 +262,7 @@ class Staged(_Document):
     earlier_generations: dict[str, int] = {}  # hour → generation of its manifest, of hours before the window's that were read again
     undated_events: int = 0  # row events without a commit ts, whose neighbours place them
     quarantined: dict[str, int] = {}  # row events of the window that fit no schema, by table
+    repeated: dict[str, int] = {}  # row events of the window that the producer had sent before under lower offsets, by table name as sent
     messages: int = 0  # messages landed in the window's hours
     message_bytes: int = 0
     kinds: dict[str, int] = {}  # events of the window's hours, by kind

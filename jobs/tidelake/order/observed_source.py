@@ -17,7 +17,7 @@ from tidelake.spark.part_reader import PartReader
 from tidelake.spark.worker_secrets import Secrets
 from tidelake.wire.kernels.arrays import Longs
 
-PLACES = ("undated", "huge", "waiting", "window", "published", "seeded", "late")
+PLACES = ("undated", "huge", "waiting", "window", "published", "seeded", "late", "repeated")
 _GROUP = [
     ("database", pa.string()),
     ("table", pa.string()),
@@ -54,6 +54,7 @@ class ObservedJob(BaseModel):
         resolved_ts: End of the window (TSO), inclusive.
         seeded_ts: TSO of the export that the last cut builds on, else 0.
         by_offsets: Also group by hour, topic and partition.
+        repeated: Rows of the window that the producer had sent before.
     """
 
     events: str
@@ -64,6 +65,7 @@ class ObservedJob(BaseModel):
     resolved_ts: int
     seeded_ts: int
     by_offsets: bool
+    repeated: list[Again] = []
 
 
 class ObservedReader(PartReader[Sequence[str]]):
@@ -117,7 +119,9 @@ def _places(events: pa.Table, job: ObservedJob, hour: Longs, hours: Sequence[str
     column = events.column("commit_ts").combine_chunks().cast(pa.int64())
     ts, new = np.asarray(column.fill_null(0)), np.array([h in job.new for h in hours], np.bool_)[hour]
     cases = [np.asarray(column.is_null()), ts < 0, ts > job.resolved_ts, ts > job.applied_ts, ~new, ts <= job.seeded_ts]
-    return pa.array(np.select(cases, range(len(cases)), len(cases)).astype(np.int8))
+    places = np.select(cases, range(len(cases)), len(cases))
+    places[any_of(job.repeated, events)] = PLACES.index("repeated")
+    return pa.array(places.astype(np.int8))
 
 
 def _is(codes: Longs, words: Sequence[str], word: str) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidelake.config.feed import Feed
+from tidelake.config.table_name import written
 from tidelake.errors import OrderError
 from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Name
@@ -22,6 +24,7 @@ from tidelake.order.event_keys import event_keys
 from tidelake.order.observed_source import OBSERVED, PLACES, ObservedJob, ObservedReader, merged
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
+from tidelake.order.repeated_offsets import Again
 from tidelake.spark.run_parts import Workers, WorkersFor
 from tidelake.spark.spread import in_parts
 from tidelake.spark.sql_text import literal
@@ -54,6 +57,7 @@ class WindowRows:
         late: Rows that arrived after the cut that covers them.
         waiting: Rows after the window.
         undated: Rows without a commit ts.
+        repeated: Rows that the producer had sent before, by table name as sent.
         where: SQL for the window's rows.
         where_any: SQL for all rows of the hours to scan.
         where_late: SQL for the late rows.
@@ -70,6 +74,7 @@ class WindowRows:
     late: int
     waiting: int
     undated: int
+    repeated: dict[str, int]
     where: str
     where_any: str
     where_late: str
@@ -132,7 +137,15 @@ class WindowRows:
         return self.groups_of((n.database, n.table) for n in names)
 
 
-def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowProgress, feed: Feed, seeded_ts: int = 0) -> WindowRows:
+def look(
+    workers: WorkersFor,
+    events: LakeTable,
+    window: Window,
+    done: WindowProgress,
+    feed: Feed,
+    seeded_ts: int = 0,
+    repeated: Sequence[Again] = (),
+) -> WindowRows:
     """Read the row events of the hours to scan and return what they are.
 
     Args:
@@ -142,13 +155,14 @@ def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowPro
         done: The progress of the feed.
         feed: The feed.
         seeded_ts: TSO of the export that the last cut builds on, else 0.
+        repeated: Rows of the window that the producer had sent before.
 
     Raises:
         OrderError: TSO_TOO_LARGE, NO_COMMIT_TS, TOO_MANY_POSITIONS.
         StorageError: TABLE_MOVED: a file of the events table is not in its folder.
     """
     scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
-    where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in done.again)])
+    where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in (*done.again, *repeated))])
     a, m = window.applied_ts, window.resolved_ts
     files = event_keys(events, done.scan)
     reading = workers(files.values())
@@ -161,6 +175,7 @@ def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowPro
         resolved_ts=m,
         seeded_ts=seeded_ts,
         by_offsets=feed.by_offsets,
+        repeated=list(repeated),
     )
     found = _groups(reading, job)
     _refuse(found)
@@ -175,6 +190,7 @@ def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowPro
         late=late,
         waiting=waiting,
         undated=undated,
+        repeated=dict(_by_table(r for r in found if r["place"] == "repeated")),
         where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
         where_any=where_any,
         where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts > {seeded_ts} AND commit_ts <= {a}",
@@ -188,6 +204,13 @@ def look(workers: WorkersFor, events: LakeTable, window: Window, done: WindowPro
             by_arrival=feed.by_arrival,
         ),
     )
+
+
+def _by_table(found: Iterable[dict[str, Any]]) -> Counter[str]:
+    out = Counter[str]()
+    for r in found:
+        out[written(r["database"], r["table"])] += r["rows"]
+    return out
 
 
 def _partitions(found: list[dict[str, Any]]) -> TablePlaces:

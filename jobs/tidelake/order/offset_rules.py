@@ -33,7 +33,10 @@ def findings(feed: Feed) -> list[dict[str, str]]:
     """Return the findings of every certificate of such a feed: the fields of validate.quality.facts.FindingFacts."""
     if not feed.by_offsets:
         return []
-    detail = "offsets order the changes, and the closed hour is the cut; an event sent twice counts twice in tables without a key"
+    detail = (
+        "offsets order the changes, and the closed hour is the cut; an event sent twice that does not say its place in the binlog counts "
+        "twice in tables without a key"
+    )
     remedy = (
         f"nothing, if the source sends no commit ts; with TiCDC, enable-tidb-extension gives stronger guarantees. {DOCS} lists the limits"
     )

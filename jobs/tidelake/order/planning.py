@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ from tidelake.order.incomplete import Lack, decided, of_holes
 from tidelake.order.observed_tables import WindowRows, look
 from tidelake.order.offset_rules import mixed, placed_statements
 from tidelake.order.progress import WindowProgress, not_after_seed, progress, published_ahead, stands_still
+from tidelake.order.repeats.sent_again import SentAgain, sent_again
+from tidelake.order.repeats.statements import StatementPlace, place_of
 from tidelake.order.schema_mismatches import Aside, put_aside
 from tidelake.order.window_base import WindowBase
 from tidelake.spark.spread import split_bytes
@@ -48,6 +50,7 @@ class PlannedWindow:
         base: The cut that it builds on.
         events: The events table, at the snapshot that is read.
         progress: How far the feed is complete.
+        repeats: What the producer sent again.
         window: The commit ts range.
         branch: The branch of changelogs that this run writes.
         tables: All tables of the feed at the window's end, with their histories.
@@ -62,6 +65,7 @@ class PlannedWindow:
     base: Base
     events: LakeTable
     progress: WindowProgress
+    repeats: SentAgain
     window: Window
     branch: str
     tables: Catalog
@@ -103,10 +107,11 @@ def plan_window(lake: Lake, begins: WindowBase, fence: int) -> PlannedWindow:
         if window.resolved_ts == window.applied_ts:
             raise stands_still(feed, done, window.applied_ts)
         accepted, lacks = decided(feed, lake.store, events, done, window)
-    seen = look(lake.workers, events, window, done, feed, cut.seeded_ts if cut else 0)
+    repeats = sent_again(lake, events, cut, window, done)
+    seen = look(lake.workers, events, window, done, feed, cut.seeded_ts if cut else 0, repeats.rows)
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
-    sent = _statements(lake, events, cut, window, done, seen)
+    sent = _statements(lake, events, cut, window, done, seen, repeats.statements)
     names, ledger, unknown = compile_window(known, sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
     take(lake.catalog, feed, names)
     aside = put_aside(feed, lake.store, lambda: _row_events(lake, events, done.scan), seen, unknown, base.seq)
@@ -116,6 +121,7 @@ def plan_window(lake: Lake, begins: WindowBase, fence: int) -> PlannedWindow:
         base=base,
         events=events,
         progress=done,
+        repeats=repeats,
         window=window,
         branch=f"{BRANCH}{base.seq}_{fence}",
         tables=names,
@@ -155,10 +161,18 @@ def _row_events(lake: Lake, events: LakeTable, hours: Sequence[str]) -> DataFram
     return reader.table(f"{CATALOG}.{events.identifier}")
 
 
-def _statements(lake: Lake, events: LakeTable, cut: Cut | None, window: Window, done: WindowProgress, seen: WindowRows) -> list[Statement]:
-    """The window's statements, in order of their coordinates."""
+def _statements(
+    lake: Lake,
+    events: LakeTable,
+    cut: Cut | None,
+    window: Window,
+    done: WindowProgress,
+    seen: WindowRows,
+    repeated: Container[StatementPlace],
+) -> list[Statement]:
+    """The window's statements without those that came before, in order of their coordinates."""
     feed = lake.feed
-    rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again)]
+    rows = [r for r in _ddl_rows(events, done.scan) if not any(again.has(r) for again in done.again) and place_of(r) not in repeated]
     rows = placed_statements(feed, rows, seen.partitions) if feed.by_offsets else rows
     return since(feed, cut, rows, window.resolved_ts)
 

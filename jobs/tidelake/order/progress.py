@@ -6,7 +6,7 @@ M is computed from the decode records since the last cut.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -50,6 +50,7 @@ class WindowProgress:
         messages: Number of messages.
         message_bytes: Their size.
         again: Offsets that came with earlier hours as well, if hours order the feed.
+        objects: First offsets of the landed objects, by topic and partition, if hours order the feed.
         ahead: Ts that cannot be true (order/clocks.py).
         holes: Missing offsets that the resolved ts may have passed, because it is not in the messages.
         held_back: The first row that waits for its table's schema, if the resolved ts stays below it.
@@ -67,6 +68,7 @@ class WindowProgress:
     messages: int
     message_bytes: int
     again: tuple[Again, ...] = ()
+    objects: Mapping[str, Mapping[int, Sequence[int]]] = field(default_factory=dict)
     ahead: tuple[ClockAhead, ...] = ()
     holes: Mapping[Coordinates, Range] = field(default_factory=dict)
     held_back: Rejected | None = None
@@ -132,11 +134,19 @@ def progress(feed: Feed, store: Store, events: LakeTable, cut: Cut | None, hour:
         messages=sum(o.count for h in hours for o in manifests[h].objects),
         message_bytes=sum(o.bytes for h in hours for o in manifests[h].objects),
         again=again,
+        objects=_first_offsets(every.values()) if feed.by_offsets else {},
         ahead=tuple(ahead),
         holes={} if feed.watermark.source == "messages" else covered.holes,
         held_back=held,
         beyond=beyond(every, covered.prefixes, file_bits) if feed.watermark.source == "messages" else [],
     )
+
+
+def _first_offsets(manifests: Iterable[Manifest]) -> dict[str, dict[int, list[int]]]:
+    out: dict[str, dict[int, list[int]]] = {}
+    for o in sorted((o for m in manifests for o in m.objects), key=lambda o: o.first):
+        out.setdefault(o.topic, {}).setdefault(o.partition, []).append(o.first)
+    return out
 
 
 def changed_hours(events: LakeTable, cut: Cut) -> list[str]:

@@ -1,4 +1,4 @@
-"""Offsets that two hours have. Workers import this module."""
+"""Events that do not count, because the feed has them at another place. Workers import this module."""
 
 from __future__ import annotations
 
@@ -12,20 +12,35 @@ from tidelake.spark.sql_text import literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Again:
-    """Offsets that an earlier hour has as well: their messages count there."""
+    """Events that came before.
+
+    Attributes:
+        hour: Their hour.
+        topic: Their topic.
+        partition: Their partition.
+        offsets: Offsets of their messages.
+        ordinals: Which events of each message; empty: all of them.
+    """
 
     hour: str
     topic: str
     partition: int
     offsets: Ranges
+    ordinals: Ranges = ()
 
     @property
     def sql(self) -> str:
         """Return the SQL condition for these events."""
-        spans = " OR ".join(f"offset BETWEEN {a} AND {b}" for a, b in self.offsets)
-        return f"(hour = {literal(self.hour)} AND topic = {literal(self.topic)} AND partition = {self.partition} AND ({spans}))"
+        terms = [f"hour = {literal(self.hour)}", f"topic = {literal(self.topic)}", f"partition = {self.partition}"]
+        terms += [f"({_between(column, spans)})" for column, spans in (("offset", self.offsets), ("ordinal", self.ordinals)) if spans]
+        return f"({' AND '.join(terms)})"
 
     def has(self, event: Mapping[str, Any]) -> bool:
         """Whether an event is one of these."""
         mine = (event["hour"], event["topic"], event["partition"]) == (self.hour, self.topic, self.partition)
-        return mine and any(a <= event["offset"] <= b for a, b in self.offsets)
+        here = any(a <= event["offset"] <= b for a, b in self.offsets)
+        return mine and here and (not self.ordinals or any(a <= event["ordinal"] <= b for a, b in self.ordinals))
+
+
+def _between(column: str, spans: Ranges) -> str:
+    return " OR ".join(f"{column} BETWEEN {a} AND {b}" for a, b in spans)

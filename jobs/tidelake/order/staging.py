@@ -89,7 +89,7 @@ def _ordering(plan: PlannedWindow, todo: Sequence[TableRows], deletes: str | Non
         branch=plan.branch,
         previous=plan.cut.changelogs if plan.cut else {},
         kept=plan.base.kept,
-        again=plan.progress.again,
+        again=(*plan.progress.again, *plan.repeats.rows),
         aside=plan.aside.places,
         steps=steps_back(plan.events, plan.progress.scan) if keyless else {},
         lake_uri=plan.lake.feed.lake.uri,

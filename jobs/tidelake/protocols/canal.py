@@ -3,7 +3,7 @@
 Packet    := 2 version(=1)  3 type(=7, MESSAGES)  4 compression(=0 or 1, NONE)  5 body: Messages
 Messages  := 1 batch id  2 Entry*
 Entry     := 1 Header  2 entry type  3 store value: of ROWDATA a RowChange
-Header    := 8 schema name  9 table name  …
+Header    := 2 binlog file  3 position of the event in it  4 server id  8 schema name  9 table name  …
 RowChange := 2 event type  10 is DDL  11 SQL  12 RowData*  14 schema name of the DDL
 RowData   := 1 Column*, before  2 Column*, after
 Column    := 2 JDBC type  3 name  4 is key  6 is NULL  8 value  10 MySQL type  …
@@ -12,13 +12,16 @@ Fields may come in any order, unknown ones and those not named here are skipped.
 those of JDBC type 2004, carry each byte as the code point U+0000 to U+00FF. There is no commit ts and no resolved ts. Entries for the
 begin and end of transactions, heartbeats and GTIDs hold no events; neither do the statements that Canal's server sends beside the rows
 they changed (canal_statements.py).
+
+The name of a change is the place of its binlog event and the number of its row among all rows of the message that come from that event:
+spread by primary keys, Canal sends each row as an entry of its own. TiCDC sends no place.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,10 +29,12 @@ import pyarrow as pa
 
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
+from tidelake.history.source_names import source_name
 from tidelake.protocols import Context
 from tidelake.protocols.canal_statements import XA_ROLLED_BACK, stands_beside_rows
 from tidelake.wire.binary import canal_cells
 from tidelake.wire.binary import canal_scan as steps
+from tidelake.wire.binary.canal_places import names_of
 from tidelake.wire.binary.canal_scan import (
     HEARTBEAT_LIKE,
     MAX_COLUMNS,
@@ -67,7 +72,13 @@ _PACKET = {
 }
 _MESSAGES = {2: WireField("an entry", BYTES, MAX_ENTRIES)}
 _ENTRY = {1: WireField("the header", BYTES), 2: WireField("the entry type", NUMBER), 3: WireField("the store value", BYTES)}
-_HEADER = {8: WireField("the schema name", BYTES), 9: WireField("the table name", BYTES)}
+_HEADER = {
+    2: WireField("the binlog file", BYTES),
+    3: WireField("the binlog position", NUMBER),
+    4: WireField("the server id", NUMBER),
+    8: WireField("the schema name", BYTES),
+    9: WireField("the table name", BYTES),
+}
 _CHANGE = {
     2: WireField("the event type", NUMBER),
     10: WireField("the DDL mark", NUMBER),
@@ -97,6 +108,21 @@ _Column = tuple[bytes, bytes, int]  # name, MySQL type, marks
 _RowSchemas = dict[tuple[_Column, ...], RowSchema]
 
 
+@dataclass(slots=True)
+class _Names:
+    """Names the changes of a message."""
+
+    place: tuple[int, bytes, int] | None = None  # server, file, position of the last one
+    row: int = 0
+
+    def next(self, header: dict[str, Any]) -> str | None:
+        """Return the name of the next change, which has this header."""
+        place = header.get("the server id", 0), _bytes(header.get("the binlog file")), header.get("the binlog position", 0)
+        self.row = self.row + 1 if place == self.place else 0
+        self.place = server, file, position = place
+        return source_name(server, file.decode(errors="replace"), position, self.row)
+
+
 def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event]:
     """The events of one message. Raises DecodeError."""
     if value is None:
@@ -115,10 +141,10 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     entries = fields(packet["the body"], _MESSAGES).get("an entry")
     if not entries:
         raise DecodeError("a packet without entries", code="BAD_STRUCTURE")
-    events, row_schemas = list[Event](), _RowSchemas()
+    events, row_schemas, names = list[Event](), _RowSchemas(), _Names()
     for i, entry in enumerate(entries):
         entry.what = f"entry {i}"
-        events += _entry(entry, row_schemas, MAX_ROWS - len(events))
+        events += _entry(entry, row_schemas, names, MAX_ROWS - len(events))
     return events
 
 
@@ -127,7 +153,7 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
     column = values(messages.column("value"))
     total = int(np.diff(column.bounds)[wanted].sum(dtype=np.int64))
     present = wanted[column.valid[wanted]]
-    work, memory = steps.new_work(), _memory(context)
+    work, memory = steps.new_work(total // steps.LEAST_ROW), _memory(context)
     out = new_out(len(messages), total // steps.LEAST_ROW, total // steps.LEAST_COLUMN, total)
     first = lessons = 0
     while first < len(present):
@@ -136,10 +162,11 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
         if first < len(present) and (lessons > _MAX_LESSONS or not memory.learn(status, out)):
             leave(out, present[first])
             first, lessons = first + 1, 0
-    return scanned(out, memory.names.values, memory.row_schemas.values, np.setdiff1d(wanted, present))
+    found = scanned(out, memory.names.values, memory.row_schemas.values, np.setdiff1d(wanted, present))
+    return replace(found, source=names_of(work.places, column.data, len(found.message)))
 
 
-def _entry(entry: Region, row_schemas: _RowSchemas, room: int) -> list[Event]:
+def _entry(entry: Region, row_schemas: _RowSchemas, names: _Names, room: int) -> list[Event]:
     what, found = entry.what, fields(entry, _ENTRY)
     kind = found.get("the entry type", 0)
     if kind in HEARTBEAT_LIKE:
@@ -149,14 +176,16 @@ def _entry(entry: Region, row_schemas: _RowSchemas, room: int) -> list[Event]:
     header, change = fields(_there(found, "the header", what), _HEADER), fields(_there(found, "the store value", what), _CHANGE)
     event, rows = change.get("the event type", 0), change.get("a row", [])
     if change.get("the DDL mark", 0):
-        return [_ddl(event, header, change, what)]
+        return [replace(_ddl(event, header, change, what), source=names.next(header))]
     if event in OPS:
-        return _rows(event, header, rows, row_schemas, room, what)
+        return [replace(e, source=names.next(header)) for e in _rows(event, header, rows, row_schemas, room, what)]
     if event == XA_COMMIT and not rows:
         return []
     if event == QUERY and not rows:
         statement, database = _decoded(_bytes(change.get("the statement")), "the statement", decode=text_of), _database(header, change)
-        return [] if stands_beside_rows(database, statement) else [_ddl(event, header, change, what)]
+        if stands_beside_rows(database, statement):
+            return []
+        return [replace(_ddl(event, header, change, what), source=names.next(header))]
     rolled_back = f", {XA_ROLLED_BACK}" if event == XA_ROLLBACK else ""
     raise DecodeError(f"{what} has event type {event} with {len(rows)} rows and no DDL mark{rolled_back}", code="UNKNOWN_TYPE")
 

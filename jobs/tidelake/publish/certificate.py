@@ -85,8 +85,10 @@ def _counts(staged: Staged, tables: Mapping[str, Incarnation]) -> dict[str, Any]
         add(name, late=late.replays + late.conflicts + late.late)
     for name, n in staged.quarantined.items():
         add(name, quarantined=n)
+    for name, n in staged.repeated.items():
+        add(name, duplicate=n)
     window = {
-        "in": staged.window_events + staged.undated_events + sum(staged.quarantined.values()),
+        "in": staged.window_events + staged.undated_events + sum(staged.quarantined.values()) + sum(staged.repeated.values()),
         "late": staged.late_events,
         "undated": staged.undated_events,
     }

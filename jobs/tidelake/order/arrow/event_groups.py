@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidelake.io.object_store import Store
+from tidelake.land.store.ranges import Ranges
 from tidelake.order.arrow.table_models import CellPosition, SentName
 from tidelake.order.repeated_offsets import Again
 from tidelake.wire.kernels.arrays import Flags, Longs
@@ -60,15 +61,23 @@ def inside(ts: Longs, span: SentName | CellPosition) -> Flags:
 
 
 def any_of(again: Sequence[Again], events: pa.Table) -> Flags:
-    """Return which events have one of these offsets."""
+    """Return which events are among these."""
     found = np.zeros(events.num_rows, np.bool_)
     if not again:
         return found
     partition, offset = (numbers(events.column(c).combine_chunks(), -1) for c in ("partition", "offset"))
+    ordinal = numbers(events.column("ordinal").combine_chunks(), -1) if any(a.ordinals for a in again) else offset
     (hour, hours), (topic, topics) = coded(events, HOUR), coded(events, "topic")
     for a in again:
         if a.hour in hours and a.topic in topics:
-            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition)
-            for first, last in a.offsets:
-                found |= mine & (offset >= first) & (offset <= last)
+            mine = (hour == hours.index(a.hour)) & (topic == topics.index(a.topic)) & (partition == a.partition) & among(offset, a.offsets)
+            found |= mine & among(ordinal, a.ordinals) if a.ordinals else mine
+    return found
+
+
+def among(values: Longs, ranges: Ranges) -> Flags:
+    """Return which values lie in one of these ranges, which ascend and do not overlap."""
+    first, last = np.array(ranges, np.int64).T
+    at = np.searchsorted(first, values, side="right") - 1
+    found: Flags = (at >= 0) & (values <= last[at])
     return found

@@ -31,6 +31,11 @@ def stream(rows: pa.Table) -> bytes:
     return found
 
 
+def read_stream(data: bytes) -> pa.Table:
+    """Return the rows of one stream."""
+    return pa.ipc.open_stream(data).read_all()
+
+
 @dataclass(frozen=True, slots=True)
 class _Stream:
     """A stream in the file. at: where it begins, in bytes; first: number of its first row; count: number of its rows."""

@@ -75,7 +75,7 @@ class ArrowTable(BaseModel, frozen=True):
         location: Location of the changelog's files, as in event_files.EventsPlace.
         schema_hex: Arrow schema of the changelog's files, as hex.
         sequence: How its changes are numbered.
-        every: Every event counts, because repeats cannot be told from changes: offsets order the feed.
+        every: Every event counts: offsets order the feed, and known repeats are taken out before (order.repeats).
         time_zone: The feed's time zone.
         clear: Cells that must be hashed and are not yet.
         marks: The marks of the table's hashes, which the worker's key must match.

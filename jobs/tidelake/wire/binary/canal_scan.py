@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidelake.wire.binary.canal_cells import RAW, is_text, put_latin1
+from tidelake.wire.binary.canal_places import BinlogPlaces, begin_message, new_places, place_row, take_header
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.binary_kernels import BAD, put_bytes, same, uvarint
 from tidelake.wire.kernels.binary_known import KeyTable, find
@@ -67,8 +68,8 @@ _PACKET_NUMBERS, _PACKET_TEXTS = 1 << _VERSION | 1 << _PACKET_TYPE | 1 << _COMPR
 _ENTRIES = 2
 _HEADER, _ENTRY_TYPE, _STORE_VALUE = 1, 2, 3
 _ENTRY_NUMBERS, _ENTRY_TEXTS = 1 << _ENTRY_TYPE, 1 << _HEADER | 1 << _STORE_VALUE
-_SCHEMA, _TABLE = 8, 9
-_HEADER_TEXTS = 1 << _SCHEMA | 1 << _TABLE
+_FILE, _POSITION, _SERVER, _SCHEMA, _TABLE = 2, 3, 4, 8, 9
+_HEADER_NUMBERS, _HEADER_TEXTS = 1 << _POSITION | 1 << _SERVER, 1 << _FILE | 1 << _SCHEMA | 1 << _TABLE
 _EVENT_TYPE, _IS_DDL, _SQL, _ROWS, _DDL_SCHEMA = 2, 10, 11, 12, 14
 _CHANGE_NUMBERS, _CHANGE_TEXTS = 1 << _EVENT_TYPE | 1 << _IS_DDL, 1 << _SQL | 1 << _ROWS | 1 << _DDL_SCHEMA
 _BEFORE_COLUMNS, _AFTER_COLUMNS = 1, 2
@@ -90,12 +91,13 @@ class CanalWork(NamedTuple):
     parts: Longs
     memo: Longs
     mark: Longs
+    places: BinlogPlaces
 
 
-def new_work() -> CanalWork:
-    """Scratch that knows no last row."""
+def new_work(events: int) -> CanalWork:
+    """Scratch that knows no last row. events: the most events of the batch."""
     columns = np.zeros((2, MAX_COLUMNS, 11), np.int64)
-    return CanalWork(columns, np.zeros((MOST, 2), np.int64), np.full(11, NONE, np.int64), np.zeros(7, np.int64))
+    return CanalWork(columns, np.zeros((MOST, 2), np.int64), np.full(11, NONE, np.int64), np.zeros(7, np.int64), new_places(events))
 
 
 @compiled
@@ -128,6 +130,7 @@ def _message(buf: Bytes, pos: int, end: int, m: int, names: KeyTable, row_schema
     if parts[_VERSION, 1] != VERSION or parts[_PACKET_TYPE, 1] != MESSAGES or not 0 <= parts[_COMPRESSION, 1] <= UNCOMPRESSED:
         return LEAVE
     pos, first, status = parts[_BODY, 0], out.used[EVENTS], LEAVE
+    begin_message(work.places)
     end, entries = pos + parts[_BODY, 1], 0
     while pos < end:
         tag, at, _, pos = field(buf, pos, end)
@@ -175,7 +178,12 @@ def _same(buf: Bytes, at: int, size: int, other: int, other_size: int) -> bool:
 def _stands_beside_rows(buf: Bytes, pos: int, end: int, seen: int, parts: Longs) -> bool:
     """Whether a statement without rows and mark is an INSERT, UPDATE, DELETE or REPLACE of no database (protocols/canal_statements.py)."""
     parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
-    if not seen & 1 << _SQL or fields(buf, pos, end, 0, _HEADER_TEXTS, 0, parts) == BAD or parts[_SCHEMA, 1] > 0 or parts[_TABLE, 1] > 0:
+    if (
+        not seen & 1 << _SQL
+        or fields(buf, pos, end, _HEADER_NUMBERS, _HEADER_TEXTS, 0, parts) == BAD
+        or parts[_SCHEMA, 1] > 0
+        or parts[_TABLE, 1] > 0
+    ):
         return False
     at, end = parts[_SQL, 0], parts[_SQL, 0] + parts[_SQL, 1]
     return bool(makes_rows(buf, at, end) and is_text(buf, at, end))
@@ -185,8 +193,10 @@ def _stands_beside_rows(buf: Bytes, pos: int, end: int, seen: int, parts: Longs)
 def _names(buf: Bytes, pos: int, end: int, names: KeyTable, work: CanalWork, out: Out) -> int:
     """Put the entry of a header's schema and table into memo."""
     parts, memo = work.parts, work.memo
-    parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
-    if fields(buf, pos, end, 0, _HEADER_TEXTS, 0, parts) == BAD:
+    parts[_SCHEMA, 1], parts[_TABLE, 1], parts[_FILE, 1], parts[_POSITION, 1], parts[_SERVER, 1] = 0, 0, 0, 0, 0
+    if fields(buf, pos, end, _HEADER_NUMBERS, _HEADER_TEXTS, 0, parts) == BAD:
+        return LEAVE
+    if not take_header(buf, parts[_FILE, 0], parts[_FILE, 1], parts[_SERVER, 1], parts[_POSITION, 1], work.places):
         return LEAVE
     schema, schema_size, table, table_size = parts[_SCHEMA, 0], parts[_SCHEMA, 1], parts[_TABLE, 0], parts[_TABLE, 1]
     if schema_size == 0 or table_size == 0:
@@ -237,6 +247,7 @@ def _row(buf: Bytes, pos: int, end: int, kind: int, m: int, first: int, row_sche
     if memo[_COUNT + BEFORE] == 0 and not after:
         return LEAVE
     event, status = out.events[out.used[EVENTS]], DONE
+    place_row(work.places, out.used[EVENTS])
     event[MESSAGE], event[ORDINAL], event[KIND], event[OP] = m, out.used[EVENTS] - first, 0, kind - 1
     event[COMMIT_TS], event[HAS_COMMIT_TS], event[PHYSICAL], event[NAME] = 0, 0, NONE, memo[_PAIR]
     for side in range(2):

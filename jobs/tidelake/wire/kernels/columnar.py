@@ -67,6 +67,7 @@ class Scanned:
     handle_only: Flags | None = None
     claim_check: pa.Array | None = None  # string, n long
     checksum: npt.NDArray[np.int8] | None = None  # index into CHECKSUMS, or NONE
+    source: pa.Array | None = None  # string, n long
     whole: Flags | None = None  # by schema: whether it has all columns of its table, where that is known
 
     @classmethod
@@ -115,6 +116,8 @@ class Scanned:
         }
         if self.claim_check is not None:
             columns["claim_check"] = self.claim_check
+        if self.source is not None:
+            columns["source"] = self.source
         if self.checksum is not None:
             columns["checksum"] = _words(CHECKSUMS, self.checksum)
         return pa.RecordBatch.from_arrays([columns[name] for name in EVENT.names], schema=EVENT)
