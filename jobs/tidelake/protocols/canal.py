@@ -183,7 +183,9 @@ def _entry(entry: Region, row_schemas: _RowSchemas, names: _Names, room: int) ->
         return []
     if event == QUERY and not rows:
         statement, database = _decoded(_bytes(change.get("the statement")), "the statement", decode=text_of), _database(header, change)
-        return [] if stands_beside_rows(database, statement) else [replace(_ddl(event, header, change, what), source=names.next(header))]
+        if stands_beside_rows(database, statement):
+            return []
+        return [replace(_ddl(event, header, change, what), source=names.next(header))]
     rolled_back = f", {XA_ROLLED_BACK}" if event == XA_ROLLBACK else ""
     raise DecodeError(f"{what} has event type {event} with {len(rows)} rows and no DDL mark{rolled_back}", code="UNKNOWN_TYPE")
 

@@ -178,7 +178,12 @@ def _same(buf: Bytes, at: int, size: int, other: int, other_size: int) -> bool:
 def _stands_beside_rows(buf: Bytes, pos: int, end: int, seen: int, parts: Longs) -> bool:
     """Whether a statement without rows and mark is an INSERT, UPDATE, DELETE or REPLACE of no database (protocols/canal_statements.py)."""
     parts[_SCHEMA, 1], parts[_TABLE, 1] = 0, 0
-    if not seen & 1 << _SQL or fields(buf, pos, end, 0, _HEADER_TEXTS, 0, parts) == BAD or parts[_SCHEMA, 1] > 0 or parts[_TABLE, 1] > 0:
+    if (
+        not seen & 1 << _SQL
+        or fields(buf, pos, end, _HEADER_NUMBERS, _HEADER_TEXTS, 0, parts) == BAD
+        or parts[_SCHEMA, 1] > 0
+        or parts[_TABLE, 1] > 0
+    ):
         return False
     at, end = parts[_SQL, 0], parts[_SQL, 0] + parts[_SQL, 1]
     return bool(makes_rows(buf, at, end) and is_text(buf, at, end))
