@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pyiceberg.catalog import Catalog, load_catalog
 
 from tidelake.config.lake_paths import CATALOG
+from tidelake.io.storage import aws_client
 from tidelake.lake.glue_catalog import FittedGlueCatalog
 from tidelake.lake.sql_catalog import SharedSqlCatalog
 
@@ -17,6 +18,6 @@ def catalog_client(properties: Mapping[str, str]) -> Catalog:
         case "sql":
             return SharedSqlCatalog(CATALOG, **properties)
         case "glue":
-            return FittedGlueCatalog(CATALOG, **properties)
+            return FittedGlueCatalog(CATALOG, aws_client("glue", properties.get("glue.region", "")), **properties)
         case _:
             return load_catalog(CATALOG, **properties)

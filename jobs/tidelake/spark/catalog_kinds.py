@@ -71,7 +71,7 @@ def glue(uri: str, what: str) -> Both:
     region = uri.removeprefix(GLUE)
     if region and not _REGION.fullmatch(region):
         raise ConfigError(f"{what}: {uri!r} has no region", remedy="give glue://<region>, like glue://eu-central-1, or glue:// alone")
-    spark, iceberg = {"type": "glue"}, {"type": "glue", "glue.max-retries": "5"}  # as Tidelake's own clients of AWS
+    spark, iceberg = {"type": "glue"}, {"type": "glue"}
     if region:
         spark, iceberg = spark | {"client.region": region}, iceberg | {"glue.region": region}
     if endpoint := os.environ.get("AWS_ENDPOINT_URL_GLUE") or os.environ.get("AWS_ENDPOINT_URL"):
