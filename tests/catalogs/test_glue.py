@@ -14,7 +14,7 @@ from tests.lake import lakes
 from tidelake.errors import OwnershipError, StorageError
 from tidelake.io import storage
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.glue_catalog import fitted_comment
+from tidelake.lake.catalogs.glue import fitted_comment
 from tidelake.lake.namespaces import refuse_taken
 from tidelake.publish.steps import _rename
 from tidelake.spark.lake_settings import lake_settings

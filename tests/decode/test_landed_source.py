@@ -89,7 +89,8 @@ def test_no_statement_is_overlooked_in_messages_of_any_protocol(protocol: str) -
     for group in corpus.groups(protocol):
         messages = batch(group.messages)
         events = decode(protocol, messages, group.context()).to_pylist()
-        statements = {e["offset"] for e in events if e["kind"] == "ddl" and e["ddl"] != "q"}  # which is no SQL
+        said = [e for e in events if e["kind"] == "ddl" and e["ddl"] != "q"]  # which is no SQL
+        statements = {e["offset"] for e in said if not e["ddl"].startswith("TRUNCATE")}  # which changes no columns
         found = set(may_hold_statements(protocol, messages, SinkOptions(**group.options)).column("offset").to_pylist())
         assert statements <= found, [group.messages[i] for i in statements - found]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.lake import lakes
 from tests.lake.test_staged_files import ROWS, written
+from tidelake.lake.catalogs.sql import SharedSqlCatalog
 from tidelake.lake.data_files import stage_files
-from tidelake.lake.sql_catalog import SharedSqlCatalog
 
 
 def test_a_metadata_file_is_read_once_and_a_change_of_another_process_is_seen(tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ from sqlalchemy.exc import IntegrityError
 
 from tidelake.config.lake_paths import BUCKET, MAIN
 from tidelake.errors import ConfigError, StorageError
-from tidelake.lake.catalog_client import catalog_client
-from tidelake.lake.catalog_errors import named, retried
+from tidelake.lake.catalogs.client import catalog_client
+from tidelake.lake.catalogs.errors import named, retried
 from tidelake.lake.causes import lost_file
 from tidelake.lake.owner import OWNER, refuse_foreign, whose
 from tidelake.lake.scans import FileFacts, Where

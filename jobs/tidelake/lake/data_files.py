@@ -28,7 +28,7 @@ from pyiceberg.types import ListType, LongType, NestedField, StringType
 
 from tidelake.config.lake_paths import MAIN, cut_of_branch
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.catalog_errors import retried
+from tidelake.lake.catalogs.errors import retried
 from tidelake.lake.cut import FilesChange
 from tidelake.lake.file_changes import FileChange, add_snapshot
 from tidelake.lake.proof.snapshot_files import proven_file

@@ -17,10 +17,10 @@ from tidelake.history.incarnations import Catalog
 from tidelake.io.documents import read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
+from tidelake.lake.catalogs.glue import GLUE_NAME
 from tidelake.lake.cut import Cut, Intent, Move
 from tidelake.lake.cut_documents import find_abandoned, newest_intent
 from tidelake.lake.cuts import is_published, newest_cut
-from tidelake.lake.glue_catalog import GLUE_NAME
 from tidelake.lake.names import changelog_name, is_parking, namespaces_of, snapshot_name, stands_as_before
 from tidelake.lake.owner import OWNER, SYSTEM_OWNER, whose
 from tidelake.spark.spread import THREADS

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from tidelake.config.lake_paths import published_table
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.catalog_errors import retried
+from tidelake.lake.catalogs.errors import retried
 from tidelake.lake.cuts import ensure_published
 from tidelake.tso import from_ms
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_list_key, file_lists, published_table, run_key
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.catalog_errors import retried
+from tidelake.lake.catalogs.errors import retried
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import ensure_published

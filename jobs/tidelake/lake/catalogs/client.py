@@ -8,8 +8,8 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from tidelake.config.lake_paths import CATALOG
 from tidelake.io.storage import aws_client
-from tidelake.lake.glue_catalog import FittedGlueCatalog
-from tidelake.lake.sql_catalog import SharedSqlCatalog
+from tidelake.lake.catalogs.glue import FittedGlueCatalog
+from tidelake.lake.catalogs.sql import SharedSqlCatalog
 
 
 def catalog_client(properties: Mapping[str, str]) -> Catalog:

@@ -1,0 +1,1 @@
+"""Clients of the catalogs that can hold a lake, behind `lake.catalog`."""
