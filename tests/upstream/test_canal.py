@@ -12,7 +12,7 @@ from tests.io.kafka_broker import KafkaBroker
 from tests.io.mariadb_server import MariaDB
 from tests.upstream.canal import TYPES, canal, connected
 from tests.upstream.landed import LandedFeed
-from tests.upstream.process import Process
+from tests.upstream.story import play
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
 
@@ -31,34 +31,4 @@ def test_the_lake_equals_the_source_at_every_quiet_point(
     feed = LandedFeed(hours, tmp_path, way, protocol, "")
     with canal(server, broker, hours.sent, tmp_path / "canal", flat=protocol == "canal-json") as producer:
         producer.until(lambda: connected(producer), "the binlog")
-        work.begin()
-        _hour(work, hours, producer)
-        feed.run(0)
-        feed.equal(server.url)
-        _hour(work, hours, producer)
-        feed.run(1, killed=random)
-        feed.equal(server.url)
-        for _ in range(2):
-            work.transact(15)
-            producer.kill()
-            work.transact(5)
-            producer.start()
-        _hour(work, hours, producer)
-        feed.run(2)
-        feed.equal(server.url, *work.keyed)
-        work.transact(10)
-        broker.kill()
-        work.transact(10)
-        broker.start()
-        _hour(work, hours, producer)
-        feed.run(3)
-        feed.equal(server.url, *work.keyed)
-
-
-def _hour(work: Workload, hours: Hours, producer: Process) -> None:
-    """Changes and statements until the producer has sent them all, as an hour of the topic."""
-    work.transact(25)
-    work.alter(4)
-    work.transact(25)
-    hours.quiet(producer, work.mark())
-    assert hours.close() > 0
+        play(work, hours, feed, producer, broker, random, named=protocol == "canal")

@@ -58,4 +58,4 @@ def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: Mari
         hours.quiet(producer, work.mark())
         hours.close()
         feed.run(2, killed=Random(SEED + 1))
-        feed.equal(server.url, *work.keyed)
+        feed.equal(server.url)

@@ -11,7 +11,7 @@ from tests.io.kafka_broker import KafkaBroker
 from tests.io.mariadb_server import MariaDB
 from tests.upstream.landed import WAYS, LandedFeed
 from tests.upstream.maxwell import TYPES, connected, maxwell
-from tests.upstream.process import Process
+from tests.upstream.story import play
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
 from tidelake.config.options import SinkOptions
@@ -28,21 +28,7 @@ def test_the_lake_equals_the_source_at_every_quiet_point(server: MariaDB, broker
     feed = LandedFeed(hours, tmp_path, way, "maxwell", "", OPTIONS)
     with maxwell(server, broker, hours.sent, tmp_path / "maxwell") as producer:
         producer.until(lambda: connected(producer), "the binlog")
-        work.begin()
-        _hour(work, hours, producer)
-        feed.run(0)
-        feed.equal(server.url)
-        _hour(work, hours, producer)
-        feed.run(1, killed=random)
-        feed.equal(server.url)
-        _killed_and_started(work, producer)
-        _hour(work, hours, producer)
-        feed.run(2)
-        feed.equal(server.url)
-        _without_broker(work, broker, producer)
-        _hour(work, hours, producer)
-        feed.run(3)
-        feed.equal(server.url)
+        play(work, hours, feed, producer, broker, random, named=True)
     _is_one_row_at_each_place(hours)
 
 
@@ -54,29 +40,3 @@ def _is_one_row_at_each_place(hours: Hours) -> None:
         assert e.source is not None
         assert found.setdefault(e.source, (e.database, e.table, e.op, e.after, e.before)) == (e.database, e.table, e.op, e.after, e.before)
     assert len(found) > 400
-
-
-def _hour(work: Workload, hours: Hours, producer: Process) -> None:
-    """Changes and statements until the producer has sent them all, as an hour of the topic."""
-    work.transact(30)
-    work.alter(4)
-    work.transact(30)
-    hours.quiet(producer, work.mark())
-    assert hours.close() > 60
-
-
-def _killed_and_started(work: Workload, producer: Process) -> None:
-    for _ in range(3):
-        work.transact(15)
-        producer.kill()
-        work.transact(5)
-        producer.start()
-
-
-def _without_broker(work: Workload, broker: KafkaBroker, producer: Process) -> None:
-    work.transact(10)
-    broker.kill()
-    work.transact(10)
-    broker.start()
-    work.transact(10)
-    producer.start()  # it ends if the broker was away for too long

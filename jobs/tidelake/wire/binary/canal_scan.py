@@ -57,9 +57,7 @@ QUERY, XA_COMMIT = 7, 13
 MAX_ENTRIES = MAX_ROWS = 1 << 16  # of one message
 MAX_COLUMNS = 1 << 12  # MySQL's own limit
 LEAST_COLUMN, LEAST_ROW = 8, 10  # bytes: a column has a name and a type, a row a column
-
-# marks of a column in the description of a schema
-KEY_MARK, BLOB_MARK = 1, 2
+KEY_MARK, BLOB_MARK = 1, 2  # marks of a column in the description of a schema
 
 _INSERT, _UPDATE, _DELETE = 1, 2, 3  # event types; event.OPS has the same order from 0
 # field numbers, and masks of them: which are numbers, which are bytes, which may come more than once
