@@ -17,7 +17,6 @@ from tidelake.history.incarnations import Catalog
 from tidelake.io.documents import read_document
 from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeTable
-from tidelake.lake.catalogs.glue import GLUE_NAME
 from tidelake.lake.cut import Cut, Intent, Move
 from tidelake.lake.cut_documents import find_abandoned, newest_intent
 from tidelake.lake.cuts import is_published, newest_cut
@@ -27,6 +26,7 @@ from tidelake.spark.spread import THREADS
 
 log = logging.getLogger("tidelake.publish")
 
+_GLUE_NAME = re.compile(r"[a-z0-9_]{1,255}")  # names that Iceberg's Java catalog takes; Glue folds capital letters
 _APART = "rename one of them at the source, or give their databases feeds of their own with different [lake] namespace"
 
 
@@ -93,7 +93,7 @@ def refuse_collisions(feed: Feed, names: Catalog) -> None:
 def _refuse_for_glue(feed: Feed, names: Catalog) -> None:
     for i in names.alive():
         for part in changelog_name(feed, i).split("."):  # a snapshot's name is a part of it, and shorter
-            if not GLUE_NAME.fullmatch(part):
+            if not _GLUE_NAME.fullmatch(part):
                 raise OwnershipError(
                     f"table {i.name} would be {snapshot_name(feed, i)} in the lake; {part!r} is no name of AWS Glue, "
                     "which keeps lower-case letters, digits and _ only; nothing is staged or published",

@@ -8,7 +8,6 @@ from pyiceberg.catalog import Catalog, load_catalog
 
 from tidelake.config.lake_paths import CATALOG
 from tidelake.io.storage import aws_client
-from tidelake.lake.catalogs.glue import FittedGlueCatalog
 from tidelake.lake.catalogs.sql import SharedSqlCatalog
 
 
@@ -18,6 +17,8 @@ def catalog_client(properties: Mapping[str, str]) -> Catalog:
         case "sql":
             return SharedSqlCatalog(CATALOG, **properties)
         case "glue":
+            from tidelake.lake.catalogs.glue import FittedGlueCatalog  # it loads boto3
+
             return FittedGlueCatalog(CATALOG, aws_client("glue", properties.get("glue.region", "")), **properties)
         case _:
             return load_catalog(CATALOG, **properties)

@@ -12,7 +12,6 @@ from typing import Any
 
 from pyiceberg.catalog.glue import GlueCatalog
 
-GLUE_NAME = re.compile(r"[a-z0-9_]{1,255}")  # names that Iceberg's Java catalog takes; Glue folds capital letters
 _COMMENT = 255  # bytes
 
 
