@@ -51,7 +51,7 @@ def chain(store: Store) -> Chain:
 
 @pytest.fixture
 def manifests(store: Store, feed: Feed, chain: Chain) -> Manifests:
-    return check_inputs(store, feed, chain, Findings(), None)
+    return check_inputs(store, chain, Findings(), None)
 
 
 def with_predicate(chain: Chain, seq: int, **members: Any) -> Chain:

@@ -38,7 +38,7 @@ def main() -> None:
         timed("chain", lambda: check_chain(store, "shop", chain, findings))
         timed("windows", lambda: check_windows(chain, findings))
         timed("counts", lambda: check_counts(chain, findings))
-        timed("manifests and landed objects", lambda: check_inputs(store, feed, chain, findings, None))
+        timed("manifests and landed objects", lambda: check_inputs(store, chain, findings, None))
         assert findings.wrong == [], findings.wrong[:3]
 
 

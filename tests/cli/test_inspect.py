@@ -247,6 +247,8 @@ def test_more_messages_than_a_batch_are_all_printed_in_order(tmp_path: Path, mon
 def test_a_message_that_cannot_be_decoded_is_a_rejected_event_and_its_neighbours_are_not(
     tmp_path: Path, protocol: str, key: bytes | None, value: bytes | None
 ) -> None:
+    if value is None and protocol in ("debezium", "maxwell"):
+        value = b"null"  # without a value it is a tombstone, which holds no event
     bad = line(value, key, topic="t", partition=1, offset=2)
     found = events(inspect(tmp_path, bad, line(compact(canal()), offset=3), protocol=protocol))
     assert list(found[0]) == list(ROW)

@@ -41,7 +41,7 @@ def raising(error: Exception) -> Read:
 def test_good_messages_keep_every_promise() -> None:
     tally = Tally()
     judge(GROUP, GROUP.context(), [*GROUP.messages, SMALL], tally)
-    assert (tally.messages, tally.events, tally.rejected, tally.faults) == (5, 4, {"TRUNCATED": 1}, [])
+    assert (tally.messages, tally.events, tally.rejected, tally.faults) == (11, 9, {"BAD_JSON": 1}, [])
 
 
 def test_another_exception_than_a_decode_error_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

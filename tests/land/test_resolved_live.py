@@ -38,7 +38,8 @@ def test_messages_behind_the_hour_are_read_until_the_resolved_ts_has_passed_it(
     stands = f"{topic}[0]: its resolved ts is {show(END - SECOND)}, at offset 13; {MUST}"
     assert waits(feed) == [stands, f"{topic}[1]: there is no message after the hour"]
     assert json.loads(lake(feed).read(NOTES)) == {
-        "objects": {f"kafka:{topic}/0": {"etag": "", "ranges": [[11, 13]], "resolved_ts": END - SECOND, "offset": 13}}
+        "format": 1,
+        "objects": {f"kafka:{topic}/0": {"etag": "", "ranges": [[11, 13]], "resolved_ts": END - SECOND, "offset": 13}},
     }
     report = land_hour(feed, HOUR)
     assert (report.messages, codes(report.findings)) == (16, [("HOUR_NOT_CLOSED", "warning"), ("HOUR_NOT_CLOSED", "warning")])

@@ -129,7 +129,7 @@ def test_a_repeat_counts_once_within_an_hour_and_over_its_end(tmp_path: Path) ->
         (found,) = findings(lake, cut)
         assert (found["code"], found["severity"], found["where"]) == ("SENT_AGAIN", "info", "t[0]@4")
         assert found["detail"].startswith("2 row events had come before at lower offsets with the same place in the binlog")
-        audited = audit(lake.feed)
+        audited = audit(lake.feed.name, lake.store.uri)
         assert (audited.wrong, audited.checked["tables' counts"]) == ([], 4), "the audit adds up the same counts"
 
 

@@ -17,7 +17,9 @@ from tidelake.protocols import Context
 @pytest.mark.parametrize("protocol", own_json.OWN)
 def test_a_message_cut_at_any_byte_is_refused_and_the_whole_one_is_not(protocol: str) -> None:
     for whole in own_json.OWN[protocol]:
-        parts = [part for part in mutate.cuts(whole) if protocol != "debezium" or part[0] != b""]  # old versions send no key
+        parts = mutate.cuts(whole)
+        if protocol == "debezium":  # old versions send no key, and the key of what holds no event is not looked at
+            parts = [part for part in parts if part[0] != b"" and (part[1] != whole[1] or decoded(protocol, [whole]) != [[]])]
         outcomes = decoded(protocol, [*parts, whole])
         assert isinstance(outcomes[-1], list)
         assert all(isinstance(o, str) for o in outcomes[:-1])

@@ -65,6 +65,7 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
     if connector != _TICDC and connector not in UPSTREAM:
         raise DecodeError(f"source.connector is {connector[:40]!r}, expected {_TICDC}, mysql or mariadb", code="UNKNOWN_TYPE")
     commit_ts = None if source.get("commit_ts") is None else integer(source, "commit_ts", "the source", 0, MAX_TS)
+    keys = _handle(key, context, bare=bare)
     op = string(payload, "op", "the payload") if payload.get("op") is not None else None
     if op is None:
         return _ddl(payload, source, commit_ts)
@@ -74,7 +75,6 @@ def read(key: bytes | None, value: bytes | None, context: Context) -> list[Event
         return [_truncate(source)]
     if op not in OPS:
         raise DecodeError(f"op {op[:40]!r}, expected c, u, d, r, t or m", code="UNKNOWN_TYPE")
-    keys = _handle(key, context, bare=bare)
     return [_row(op, payload, source, commit_ts, message.get("schema"), keys, context)]
 
 
