@@ -27,7 +27,7 @@ import pyarrow as pa
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.history.source_names import source_name
-from tidelake.protocols.debezium_fields import UPSTREAM, KnownTable, fields_of
+from tidelake.protocols.debezium_fields import UPSTREAM, DebeziumTable, fields_of
 from tidelake.wire.cells.debezium_cells import DebeziumField, cell
 from tidelake.wire.compression import decompress
 from tidelake.wire.json.json_text import integer, kind, load, refuse_width, required, statement, string
@@ -161,7 +161,7 @@ def _row(
     there = {side for side in ("before", "after") if payload.get(side) is not None}
     if there not in _SIDES[op]:  # "u" without before: output-old-value is off
         raise DecodeError(f"op {op} with {' and '.join(sorted(there)) or 'neither before nor after'}", code="BAD_STRUCTURE")
-    known = KnownTable.of(database, table, context, upstream=_name(source, "connector") in UPSTREAM)
+    known = DebeziumTable.of(database, table, context, upstream=_name(source, "connector") in UPSTREAM)
     images = {side: _image(side, payload, schema, known, keys) for side in there}
     row_schema, after = images.get("after", (None, None))
     before_schema, before = images.get("before", (None, None))
@@ -180,7 +180,7 @@ def _row(
 
 
 def _image(
-    side: str, payload: dict[str, Any], schema: Any, table: KnownTable, keys: frozenset[str]
+    side: str, payload: dict[str, Any], schema: Any, table: DebeziumTable, keys: frozenset[str]
 ) -> tuple[RowSchema, list[bytes | None]]:
     row = _object(payload, side, "the payload")
     if not row:

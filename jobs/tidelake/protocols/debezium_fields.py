@@ -56,7 +56,7 @@ Fields = dict[str, DebeziumField]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownTable:
+class DebeziumTable:
     """What is known of a table from elsewhere than the message.
 
     Attributes:
@@ -72,7 +72,7 @@ class KnownTable:
     upstream: bool = False
 
     @classmethod
-    def of(cls, database: str, table: str, context: Context, *, upstream: bool) -> KnownTable:
+    def of(cls, database: str, table: str, context: Context, *, upstream: bool) -> DebeziumTable:
         """Return what the context knows of a table."""
         columns = {c.name: c for c in context.columns_of(database, table) or ()}
         return cls(columns, context.types_later, context.time_zone, upstream)
@@ -83,7 +83,7 @@ class KnownTable:
         return found or SchemaColumn(name)
 
 
-def fields_of(schema: Any, side: str, table: KnownTable) -> Fields:
+def fields_of(schema: Any, side: str, table: DebeziumTable) -> Fields:
     """Return the columns of one image by their names. Raises DecodeError."""
     for part in _list(schema, "the schema"):
         if _text(part, "field") == side:
@@ -99,7 +99,7 @@ def _list(schema: Any, what: str) -> list[dict[str, Any]]:
     return fields
 
 
-def _field(said: dict[str, Any], table: KnownTable) -> DebeziumField:
+def _field(said: dict[str, Any], table: DebeziumTable) -> DebeziumField:
     name, meaning, sent = string(said, "field", "the schema"), _text(said, "name"), _text(said, "type")
     if meaning == DECIMAL:
         return _decimal(name, said, table)
@@ -123,7 +123,7 @@ def _field(said: dict[str, Any], table: KnownTable) -> DebeziumField:
     return DebeziumField(column, meaning, default if ours else None)
 
 
-def _decimal(name: str, said: dict[str, Any], table: KnownTable) -> DebeziumField:
+def _decimal(name: str, said: dict[str, Any], table: DebeziumTable) -> DebeziumField:
     """An exact number: a DECIMAL, or without a precision a BIGINT UNSIGNED (bigint.unsigned.handling.mode=precise)."""
     scale, precision = _parameter(said, "scale"), _parameter(said, "connect.decimal.precision")
     if not _SCALE.fullmatch(scale):

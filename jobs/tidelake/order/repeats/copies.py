@@ -20,7 +20,7 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class FoundCopies:
     """Result for a partition.
 
     Attributes:
@@ -61,7 +61,7 @@ def copies(events: pa.Table) -> Flags:
     return result
 
 
-def compared(events: pa.Table, hours: Sequence[str], topic: str, partition: int, found: Sequence[Suspect]) -> Compared:
+def compared(events: pa.Table, hours: Sequence[str], topic: str, partition: int, found: Sequence[Suspect]) -> FoundCopies:
     """Return what came of a partition.
 
     Args:
@@ -75,7 +75,7 @@ def compared(events: pa.Table, hours: Sequence[str], topic: str, partition: int,
     told = union([((s.run.first, s.run.last),) for s in found if s.low and not s.may_go_on and not s.run.mixed])
     kept = np.asarray(events.column("back")) & ~copied
     kept &= among(offset, told) if told else False
-    return Compared(
+    return FoundCopies(
         again=tuple(_as_again(events, hours, topic, partition, union([((s.run.first, s.run.last),) for s in found if s.low]))),
         rows=int(copied.sum()),
         first=int(offset[copied].min()) if copied.any() else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tidelake.errors import Coordinates, TopicPartition
 from tidelake.history.source_names import shown
 from tidelake.io.texts import plural
-from tidelake.order.repeats.copies import Compared
+from tidelake.order.repeats.copies import FoundCopies
 from tidelake.order.repeats.names_seen import Suspect
 from tidelake.order.repeats.statements import StatementPlace
 
@@ -15,7 +15,7 @@ DOCS = "docs/offsets.md"
 
 
 def notes(
-    found: Mapping[TopicPartition, Sequence[Suspect]], rows: Mapping[TopicPartition, Compared], statements: frozenset[StatementPlace]
+    found: Mapping[TopicPartition, Sequence[Suspect]], rows: Mapping[TopicPartition, FoundCopies], statements: frozenset[StatementPlace]
 ) -> Iterator[dict[str, str]]:
     """Yield findings: the fields of validate.quality.facts.FindingFacts.
 
@@ -26,7 +26,7 @@ def notes(
     """
     places = sorted({*found, *rows, *((topic, partition) for _, topic, partition, *_ in statements)})
     for at in places:
-        mine, told = rows.get(at, Compared()), [o for _, t, p, o, _ in statements if (t, p) == at]
+        mine, told = rows.get(at, FoundCopies()), [o for _, t, p, o, _ in statements if (t, p) == at]
         if mine.rows or told:
             yield _sent_again(at, mine, told)
         back = [s for s in found.get(at, ()) if not s.low]
@@ -34,7 +34,7 @@ def notes(
             yield _went_back(at, mine, found.get(at, ()), back)
 
 
-def _sent_again(at: TopicPartition, rows: Compared, statements: Sequence[int]) -> dict[str, str]:
+def _sent_again(at: TopicPartition, rows: FoundCopies, statements: Sequence[int]) -> dict[str, str]:
     first = min([o for o in (rows.first, *statements) if o is not None])
     many = " and ".join(plural(n, what) for n, what in ((rows.rows, "row event"), (len(statements), "statement")) if n)
     return {
@@ -46,7 +46,7 @@ def _sent_again(at: TopicPartition, rows: Compared, statements: Sequence[int]) -
     }
 
 
-def _went_back(at: TopicPartition, rows: Compared, found: Sequence[Suspect], back: Sequence[Suspect]) -> dict[str, str]:
+def _went_back(at: TopicPartition, rows: FoundCopies, found: Sequence[Suspect], back: Sequence[Suspect]) -> dict[str, str]:
     """The finding for names that went back, and events that are no copies. back: runs whose names no earlier event can have had."""
     kept = rows.kept + sum(s.run.rows for s in back)
     first = min(o for o in (rows.first_kept, *(s.run.first for s in back)) if o is not None)

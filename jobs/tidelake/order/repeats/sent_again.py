@@ -25,7 +25,7 @@ from tidelake.order.event_keys import event_files, event_keys
 from tidelake.order.late import late_rows
 from tidelake.order.progress import WindowProgress
 from tidelake.order.repeated_offsets import Again
-from tidelake.order.repeats.copies import Compared, compared, copies, wanted_names
+from tidelake.order.repeats.copies import FoundCopies, compared, copies, wanted_names
 from tidelake.order.repeats.copies_reader import CopiesJob, CopiesReader, Wanted
 from tidelake.order.repeats.names_seen import NamesSeen, Run, Suspect, suspects
 from tidelake.order.repeats.notes import notes
@@ -112,7 +112,7 @@ class _Search:
                 out[run.topic, run.partition].append(run)
         return out
 
-    def compared(self, found: Suspects) -> dict[TopicPartition, Compared]:
+    def compared(self, found: Suspects) -> dict[TopicPartition, FoundCopies]:
         """What came of these runs, by partition."""
         wanted = [w for at in sorted(found) for w in wanted_names(*at, found[at])]
         if not wanted:
