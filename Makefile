@@ -44,7 +44,7 @@ test-tidb: $(READY) ## compare with a real TiDB: random DDL on filled tables, ex
 	$(BIN)/python -m tests.tidb.programs
 	$(BIN)/python -m pytest --numprocesses 0 -m tidb tests/tidb
 
-test-upstream: $(READY) ## land what real producers (Debezium, …) send of a MariaDB, and compare; needs mariadbd and Java 17
+test-upstream: $(READY) ## land what Debezium, Maxwell and Canal send of a real MariaDB, and compare; needs mariadbd
 	$(BIN)/python -m tests.upstream.programs
 	$(BIN)/python -m pytest --numprocesses 0 -m upstream tests/upstream
 
