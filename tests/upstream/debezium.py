@@ -22,6 +22,7 @@ key.converter=org.apache.kafka.connect.json.JsonConverter
 value.converter=org.apache.kafka.connect.json.JsonConverter
 key.converter.schemas.enable={schemas}
 value.converter.schemas.enable={schemas}
+value.converter.replace.null.with.default=false
 offset.storage.file.filename={folder}/offsets
 offset.flush.interval.ms=500
 listeners=http://127.0.0.1:{port}
