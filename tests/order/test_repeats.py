@@ -234,7 +234,7 @@ class World:
         return [tuple(again[n : n + size]) for n in range(0, len(again), size)]
 
 
-@settings(max_examples=4, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+@settings(max_examples=12, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(HOURS)
 @example([[[("p", "1", "1", "a"), ("a", "1", "1", "a"), ("p", "1", "1", "b")], (2, 2)], [(3, 2), [("x", "1", "1", "a")], (4, 3), (2, 1)]])
 @example([[[("x", "1", "1", "a")] * 3, (3, 1), (2, 2)], [(3, 1), (1, 1)], [[("x", "1", "1", "a")], (4, 4), (4, 1)]])
