@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.io.kafka_broker import KafkaBroker
 
 FreshUri = Callable[[str], str]
+WORKERS = ("Spark", "this process")
 JAVA = "spark.driver.extraJavaOptions"
 
 settings.register_profile("tidelake", deadline=None)  # first uses of libraries are slow, that is no failure
@@ -77,7 +78,7 @@ def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=["Spark", "this process"])
+@pytest.fixture(params=WORKERS)
 def workers(request: pytest.FixtureRequest, spark_app: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who reads parts: Spark's workers, as where an application runs already, or this process, as where none does and parts are small."""
     from tidelake.lake.opened import Lake

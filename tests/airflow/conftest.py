@@ -157,14 +157,19 @@ def child(tmp_path: Path, plugin: Any, monkeypatch: pytest.MonkeyPatch) -> Child
 
 
 @pytest.fixture
-def run(dag: Any, child: Child, monkeypatch: pytest.MonkeyPatch) -> Run:
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """dag.test looks once a second what can be done; here it looks at once."""
+    pause = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
+
+
+@pytest.fixture
+def run(dag: Any, child: Child, short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
     for task in dag.tasks:
         monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))
         monkeypatch.setattr(task, "retry_exponential_backoff", 0)  # which waits for a second at least
     monkeypatch.setattr("airflow.providers.standard.operators.hitl.upsert_hitl_detail", nobody_answers)
-    pause = time.sleep  # dag.test looks once a second whether a retry is due
-    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
 
     def run_with(**conf: Any) -> dict[str, Any]:
         given = {"hour": None, "until": None, "redo": False, "wait": True}  # because dag.test leaves a run's parameters in the DAG

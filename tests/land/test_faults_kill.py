@@ -28,7 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidelake.land.store.objects.OBJECT_BYTES", OBJECT_BYTES)
 
 
-@pytest.mark.parametrize(("seed", "kills"), [(1, 6), pytest.param(2, 50, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("seed", "kills"), [(1, 3), pytest.param(2, 50, marks=pytest.mark.long)])
 def test_a_landing_killed_at_any_instant_is_completed_to_the_same_bytes(seed: int, kills: int, s3: FreshUri, tmp_path: Path) -> None:
     root = s3("killed")
     feed = make_feed(root)

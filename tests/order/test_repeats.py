@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
@@ -234,11 +235,26 @@ class World:
         return [tuple(again[n : n + size]) for n in range(0, len(again), size)]
 
 
-@settings(max_examples=12, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+FEW = settings(max_examples=4, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), phases=PHASES)
+
+
+@FEW
 @given(HOURS)
 @example([[[("p", "1", "1", "a"), ("a", "1", "1", "a"), ("p", "1", "1", "b")], (2, 2)], [(3, 2), [("x", "1", "1", "a")], (4, 3), (2, 1)]])
 @example([[[("x", "1", "1", "a")] * 3, (3, 1), (2, 2)], [(3, 1), (1, 1)], [[("x", "1", "1", "a")], (4, 4), (4, 1)]])
 def test_every_cut_is_that_of_the_history_without_repeats(hours: list[list[Any]]) -> None:
+    check_cuts(hours)
+
+
+@pytest.mark.long
+@settings(FEW, max_examples=40)
+@given(HOURS)
+def test_every_cut_is_that_of_the_history_without_repeats_for_many_histories(hours: list[list[Any]]) -> None:
+    check_cuts(hours)
+
+
+def check_cuts(hours: list[list[Any]]) -> None:
+    """Every cut of these hours has the tables, counts and changelogs of the history without its repeats."""
     with TemporaryDirectory() as folder, opened(Path(folder), "canal", 1) as (feed, lake):
         world, sent = World(), list[tuple[int, int, Change]]()
         for parts in hours:
