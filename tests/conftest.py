@@ -89,6 +89,17 @@ def workers(request: pytest.FixtureRequest, spark_app: None, monkeypatch: pytest
     return str(request.param)
 
 
+@pytest.fixture(scope="module")
+def small_hours(spark_app: None) -> Iterator[None]:
+    """This process reads parts, as it does in small hours; Spark is up for what else needs it. Tests of rules want no more."""
+    from tidelake.lake.opened import Lake
+    from tidelake.spark.run_parts import ThisProcess
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker))
+        yield
+
+
 _NUMBERS = count(1)
 
 

@@ -51,7 +51,7 @@ class Reads:
         return sum(b.num_rows for b in table.scan(columns=self._columns, snapshot_id=self._snapshot.snapshot_id))
 
     def _arrow_asof(self) -> int:
-        with table_asof(self._lake, TABLE, self._ts, lambda: self._lake.spark) as found:
+        with table_asof(self._lake, TABLE, self._ts) as found:
             return sum(b.num_rows for b in found.rows)
 
 

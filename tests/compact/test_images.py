@@ -148,7 +148,7 @@ def images(lake: Lake) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory, spark_app: None) -> Iterator[Told]:
+def told(tmp_path_factory: pytest.TempPathFactory, small_hours: None) -> Iterator[Told]:
     out, everything = Told(), Policy(before_images="all", mask_key=KEY)
     folder: Path = tmp_path_factory.mktemp("images")
     with opened(folder, SQL, 2, policy=everything, tables={"d.k": TablePolicy(buckets=2)}, columns=MASKS) as (feed, lake):

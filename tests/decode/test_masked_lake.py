@@ -117,7 +117,7 @@ def masked(**mails: str | None) -> list[dict[str, Any]]:
 
 
 def printed(lake: Lake, ts: int | None = None) -> list[dict[str, Any]]:
-    with table_asof(lake, "d.people", ts, lambda: lake.spark) as found, NamedTemporaryFile() as file:
+    with table_asof(lake, "d.people", ts) as found, NamedTemporaryFile() as file:
         write_jsonl(local(found.rows, "UTC"), expressions(found.columns), file.name)
         return sorted((json.loads(line) for line in Path(file.name).read_text().splitlines()), key=lambda r: str(r["id"]))
 

@@ -14,7 +14,7 @@ from tests.e2e.bazaar import FEED, Bazaar, edit_jsonl
 from tidelake.config.feed import load_feed
 from tidelake.lake.opened import Lake
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 def tables(shop: Bazaar) -> set[str]:

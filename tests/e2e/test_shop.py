@@ -99,7 +99,7 @@ def as_printed(lake: Lake, rows: pa.RecordBatchReader, columns: Sequence[Rendere
 
 def printed(lake: Lake, table: str, ts: int) -> list[dict[str, Any]]:
     """What `asof --format jsonl` prints."""
-    with table_asof(lake, table, ts, lambda: lake.spark) as found:
+    with table_asof(lake, table, ts) as found:
         return as_printed(lake, found.rows, found.columns)
 
 

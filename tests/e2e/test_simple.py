@@ -26,7 +26,7 @@ FEED = "bazaar-simple"
 PROTOCOL = "simple-json"
 Record = dict[str, Any]
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ class Upgraded:
         """The differences of every table from the truth at the end of an hour."""
         out = {}
         for name, truth in self.truth[hour].items():
-            with table_asof(self.lake, name, self.ts[hour], lambda: self.lake.spark) as found, tempfile.NamedTemporaryFile() as file:
+            with table_asof(self.lake, name, self.ts[hour]) as found, tempfile.NamedTemporaryFile() as file:
                 write_jsonl(local(found.rows, self.lake.feed.time_zone), expressions(found.columns), file.name)
                 rows = [json.loads(line) for line in Path(file.name).read_text(encoding="utf-8").split("\n") if line]
             out[name] = differences(rows, truth)

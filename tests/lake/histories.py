@@ -172,7 +172,7 @@ def rows_of(lake: Lake, table: str, ts: int | None = None) -> Counter[tuple[tupl
 
 def printed(lake: Lake, table: str, ts: int | None = None) -> list[dict[str, Any]]:
     """A table's rows as printed, in any order."""
-    with table_asof(lake, table, ts, lambda: lake.spark) as found, tempfile.NamedTemporaryFile() as file:
+    with table_asof(lake, table, ts) as found, tempfile.NamedTemporaryFile() as file:
         write_jsonl(local(found.rows, lake.feed.time_zone), expressions(found.columns), file.name)
         return [json.loads(line) for line in Path(file.name).read_text().split("\n") if line]
 

@@ -40,7 +40,7 @@ CUTS = {ts(h) for h in HOURS}
 BETWEEN = tuple(ts(h - 0.25) for h in HOURS)  # a row more than the cut before
 REFUSED = {ts(h - 0.25) for h in HOURS[:5]}  # the cut before is older than the changelog_retained_after
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def lake_of(folder: Path, hours: Sequence[float] = HOURS, by: str = "day", **set
 def ids(lake: Lake, at: int | None) -> list[int] | str:
     """The ids of k's rows at a TSO, or why they cannot be had."""
     try:
-        with table_asof(lake, "d.k", at, lambda: lake.spark) as found:
+        with table_asof(lake, "d.k", at) as found:
             return sorted(r["id"] for r in found.rows.read_all().to_pylist())
     except StorageError as e:
         return e.code

@@ -32,7 +32,7 @@ NONE = timedelta(days=-1)  # no snapshot is young
 HOURS = (1, 2, 3, 25, 26, 960, 961)  # of the cuts, after the start; the newest keeps 960, days 0 and 1 keep 3 and 26
 K, IDLE = "d.k@-1", "d.idle@-1"
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def lake_of(folder: Path, hours: Sequence[float] = HOURS, **settings: Any) -> It
 
 def ids(lake: Lake, n: int) -> list[int]:
     """The ids of k's rows at the nth cut, read as a reader of cuts does."""
-    with table_asof(lake, "d.k", ts(HOURS[n - 1]), lambda: lake.spark) as found:
+    with table_asof(lake, "d.k", ts(HOURS[n - 1])) as found:
         return sorted(r["id"] for r in found.rows.read_all().to_pylist())
 
 

@@ -6,7 +6,6 @@ import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
@@ -20,6 +19,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.events import ensure_events
+from tidelake.lake.opened import Lake
 from tidelake.land.store.coverage import Coverage
 from tidelake.order.clocks import believed_before, checkpoint_counts, counts, is_ahead, marks
 from tidelake.order.progress import progress, published_ahead, resolved_now
@@ -144,20 +144,17 @@ def test_watermarks_of_such_a_cut_are_not_taken_over(tmp_path: Path) -> None:
         assert not is_ahead(feed, lake.store, cut)
 
 
-def test_asof_before_everything_that_the_first_cut_holds_is_refused_at_once(tmp_path: Path) -> None:
+def test_asof_before_everything_that_the_first_cut_holds_is_refused_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Lake, "spark")
     with opened(tmp_path) as (feed, lake):
         hour = feed.add(lake, [*resolved(10), row(0, "insert", 12, KV, ("1", "a")), *resolved(20)])
         first = cheap_publish(lake, None, 1)
         document = first.model_copy(update={"generations": {hour: 1}, "hour": hour})
         lake.store.write("cuts/shop/00000001.json", document.model_dump_json().encode())
-        for ask in (lambda: table_asof(lake, "d.k", 9, no_spark).__enter__(), lambda: standing(lake, 9)):
+        for ask in (lambda: table_asof(lake, "d.k", 9).__enter__(), lambda: standing(lake, 9)):
             with pytest.raises(ConfigError) as refused:
                 ask()
             assert (refused.value.code, refused.value.exit_code) == ("BEFORE_FIRST_CUT", 2)
             assert "its first cut is cut 1 at" in refused.value.message
             assert "with changes from 10 (" in refused.value.message
         assert standing(lake, 10).ts == 10
-
-
-def no_spark() -> NoReturn:
-    raise AssertionError("Spark was started")

@@ -26,7 +26,7 @@ from tidelake.lake.folding.fold import Fold
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import lake_column
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 BARE = row_schema("id bigint", "v varchar", key=())
 BOTH = row_schema("id bigint", "v varchar", key=("id", "v"))
 PRICE, WHOLE = row_schema("id bigint", "n decimal"), row_schema("id bigint", "n int")

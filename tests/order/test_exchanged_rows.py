@@ -25,7 +25,7 @@ from tidelake.query.changes import changes_of
 from tidelake.query.frames import scd2
 from tidelake.validate.report import hour_facts
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 BARE = row_schema("id bigint", "v varchar", key=())
 WIDE = row_schema("id bigint", "v int", "w int")
 RANGE = "RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20), PARTITION p2 VALUES LESS THAN MAXVALUE)"

@@ -18,7 +18,7 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.order.late import late_rows
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", "b")), *resolved(200)]
 
 

@@ -21,7 +21,7 @@ from tidelake.validate.report import hour_facts
 KEY = row_schema("id bigint")
 ACCEPT = Policy(handle_only="accept")
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 def key(op: str, ts: int, id: str, former: str | None = None) -> Message:

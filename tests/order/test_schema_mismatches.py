@@ -25,7 +25,7 @@ from tidelake.query.status import feed_status
 from tidelake.run import order
 from tidelake.tso import parse_hour, show
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 MORE = row_schema("id bigint", "v varchar", "extra int")
 SENT = "sent (id bigint, v varchar, extra int), known (id bigint, v varchar(20))"
 FITTING = table(("1", "a"), ("9", "z"))

@@ -20,7 +20,7 @@ KV_N = row_schema("id bigint", "v varchar", "n bigint")
 
 F0 = "2020-01-01 00:00:00.000"
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 def test_a_row_at_the_resolved_ts_belongs_to_the_window_and_one_after_it_waits(tmp_path: Path) -> None:

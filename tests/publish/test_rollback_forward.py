@@ -30,7 +30,7 @@ SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d
 CREATE TABLE d.z (id BIGINT PRIMARY KEY, v INT);"""
 TEN, ELEVEN, TWELVE = (f"2026-01-05T{h}" for h in (10, 11, 12))
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 @dataclass

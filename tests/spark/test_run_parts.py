@@ -99,3 +99,14 @@ def test_errors_of_this_process_are_those_that_the_reader_raised(exchanged: bool
     with pytest.raises(OrderError) as found:
         workers.exchanged(Words("a", "bad"), 1, counted, ROWS) if exchanged else workers.rows(Words("a", "bad"))
     assert (found.value.code, found.value.at, found.value.remedy) == ("NO_COMMIT_TS", Coordinates("t", 0, 7), "mend it")
+
+
+def test_a_stream_of_this_process_has_all_rows_and_its_errors_come_before_its_rows(tmp_path: Path) -> None:
+    here = ThisProcess(SECRETS)
+    rows = here.stream(Words("ab", "c"), tmp_path).read_all()
+    assert rows.schema == ROWS
+    assert rows.column("word").to_pylist() == ["a", "b", SECRETS.mask_key, "c", SECRETS.mask_key]
+    assert here.stream(Words(), tmp_path).read_all().num_rows == 0
+    with pytest.raises(OrderError) as failed:
+        here.stream(Words("ab", "bad"), tmp_path)
+    assert (failed.value.code, failed.value.at) == ("NO_COMMIT_TS", Coordinates("t", 0, 7))

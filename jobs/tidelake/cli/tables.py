@@ -213,7 +213,7 @@ def _file_name(table: str, format_: Format) -> str:
 def _asof(lake: Lake, table: str, ts: int | None) -> Iterator[AsOf]:
     from tidelake.query.asof import table_asof
 
-    with table_asof(lake, table, ts, lambda: lake.spark) as found:
+    with table_asof(lake, table, ts) as found:
         yield found
 
 

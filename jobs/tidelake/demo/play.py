@@ -134,7 +134,7 @@ def compare(lake: Lake, workload: Workload, protocol: str, hour: datetime) -> di
     ts, out = delivery.resolved(hour), dict[str, list[str]]()
     unsettled = {} if delivery.marks else delivery.unsettled(hour)
     for name, truth in workload.truth(protocol, hour).items():
-        with table_asof(lake, name, ts, lambda: lake.spark) as found, tempfile.NamedTemporaryFile() as file:
+        with table_asof(lake, name, ts) as found, tempfile.NamedTemporaryFile() as file:
             write_jsonl(local(found.rows, lake.feed.time_zone), expressions(found.columns), file.name)
             rows = [json.loads(line) for line in Path(file.name).read_text(encoding="utf-8").split("\n") if line]
         out[name] = differences(rows, truth, unsettled=[tuple(k) for k in unsettled.get(name, [])])

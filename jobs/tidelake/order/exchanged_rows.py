@@ -27,7 +27,7 @@ from tidelake.lake.cut import Advance, TableCounts, TableCut
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import last_snapshot, places
 from tidelake.lake.folding.fold import Fold
-from tidelake.lake.folding.folded_frame import folded_frame
+from tidelake.lake.folding.folded_frame import folded_reader
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, mask_of, physical, wider
 from tidelake.order.change_sequence import exchanged_sql
@@ -35,6 +35,7 @@ from tidelake.order.changelogs import advanced, open_changelog
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.table_rows import TableRows
 from tidelake.spark.observed_counts import Observed
+from tidelake.spark.part_reader import read_parts
 from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
@@ -256,7 +257,8 @@ def _standing(plan: PlannedWindow, spark: SparkSession, side: _Side, e: Exchange
     since, snapshot = _since(plan, side.table.incarnation)
     base = TableAt(plan.lake.catalog.load(snapshot.identifier), snapshot.snapshot_id) if snapshot is not None else None
     changes = TableAt(side.changelog, side.at) if side.at is not None else None
-    rows = folded_frame(spark, _fold(plan, side, e, since), base, changes, only_exchanged=_moment(plan, e) > e.ts).drop("_commit_ts")
+    reader, _ = folded_reader(_fold(plan, side, e, since), base, changes, only_exchanged=_moment(plan, e) > e.ts)
+    rows = read_parts(spark, reader)
     return rows.where(_fits(plan, side, e)) if e.part is not None else rows
 
 

@@ -1,16 +1,17 @@
 """A table at a TSO: the newest cut at or before it plus the changelog after that cut (docs/architecture.md 8.6).
 
-At a cut the query does not need Spark. Snapshots are read by id, so later publications do not affect the result.
+At a cut the query does not need Spark, nor between cuts if the files to fold are small. Snapshots are read by id, so later publications do
+not affect the result.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -25,7 +26,7 @@ from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
 from tidelake.query.render import Rendered
-from tidelake.spark.fetch import fetched
+from tidelake.spark.part_reader import PartReader, read_parts
 from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
@@ -97,18 +98,18 @@ def life_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Incarnation]:
 
 
 @contextmanager
-def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], SparkSession]) -> Iterator[AsOf]:
+def table_asof(lake: Lake, table: str, ts: int | None) -> Iterator[AsOf]:
     """Yield the table that has the name at a TSO.
 
     Args:
         lake: The feed's lake.
         table: Name, db.table.
         ts: The TSO; None means the newest cut.
-        session: Called for a Spark session only if the TSO is between two cuts.
 
     Raises:
         ConfigError: UNKNOWN_TABLE; the message has the times at which the name existed.
         StorageError: NOT_PUBLISHED; NOT_RETAINED: the TSO is between cuts whose changes maintenance removed.
+        QualityError: KEY_NOT_UNIQUE: a key occurs twice in the earlier cut.
     """
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
@@ -119,9 +120,9 @@ def table_asof(lake: Lake, table: str, ts: int | None, session: Callable[[], Spa
         here = placed_now(newest, before.snapshots[incarnation.id])
         yield AsOf(name=table, ts=ts, columns=shown, rows=_rows(lake, here, columns))
         return
-    frame = _between(lake, session(), incarnation, ts, before, after, newest)
+    reader, sizes = _between(lake, incarnation, ts, before, after, newest)
     with tempfile.TemporaryDirectory(prefix="tidelake-asof-") as folder:
-        yield AsOf(name=table, ts=ts, columns=shown, rows=fetched(frame.drop("_commit_ts"), Path(folder)))
+        yield AsOf(name=table, ts=ts, columns=shown, rows=lake.workers(sizes).stream(reader, Path(folder)))
 
 
 def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> DataFrame:
@@ -133,7 +134,7 @@ def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> D
     incarnation = _named(after.catalog, table, ts)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after
     if before is None or before.resolved_ts < ts:
-        return _between(lake, spark, incarnation, ts, before, after, newest).drop("_commit_ts")
+        return read_parts(spark, _between(lake, incarnation, ts, before, after, newest)[0])
     here = placed_now(newest, before.snapshots[incarnation.id])
     frame = spark.read.option("versionAsOf", here.snapshot_id).table(sql_name(here.identifier))
     names = _names(lake, here)
@@ -203,8 +204,11 @@ def placed_now(newest: Cut, t: TableCut) -> TableCut:
     return t.model_copy(update={"identifier": places(newest).get(t.uuid, t.identifier)})
 
 
-def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> DataFrame:
-    """Build a table at a TSO between two cuts: the earlier cut plus the changelog. Raises StorageError (NOT_RETAINED)."""
+def _between(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut, newest: Cut) -> tuple[PartReader[Any], list[int]]:
+    """Return what reads a table between two cuts, the earlier cut plus the changelog, and the bytes of its parts.
+
+    Raises StorageError (NOT_RETAINED).
+    """
     _refuse_gap(lake, i, ts, before, after)
     since, snapshot = last_snapshot(lake.catalog, lake.store, before, i)
     fold = Fold(
@@ -214,7 +218,7 @@ def _between(lake: Lake, spark: SparkSession, i: Incarnation, ts: int, before: C
         applied_ts=since,
         until_ts=ts,
     )
-    return _folded(lake, spark, fold, snapshot, after, newest)
+    return _folded(lake, fold, snapshot, after, newest)
 
 
 def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: Cut) -> None:
@@ -237,8 +241,8 @@ def first_whole(lake: Lake, gone: int) -> int | None:
     return min((ts for ts in lineage(lake.catalog, lake.feed.name).values() if ts >= gone), default=None)
 
 
-def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> DataFrame:
-    from tidelake.lake.folding.folded_frame import folded_frame  # imports Spark, which a query at a cut does not need
+def _folded(lake: Lake, fold: Fold, snapshot: TableCut | None, after: Cut, newest: Cut) -> tuple[PartReader[Any], list[int]]:
+    from tidelake.lake.folding.folded_frame import folded_reader  # imports what folds, which a query at a cut does not need
 
     def at(t: TableCut | None) -> TableAt | None:
         if t is None:
@@ -246,4 +250,4 @@ def _folded(lake: Lake, spark: SparkSession, fold: Fold, snapshot: TableCut | No
         here = placed_now(newest, t)
         return TableAt(lake.catalog.load(here.identifier), here.snapshot_id)
 
-    return folded_frame(spark, fold, at(snapshot), at(after.changelogs.get(fold.incarnation.id)))
+    return folded_reader(fold, at(snapshot), at(after.changelogs.get(fold.incarnation.id)))

@@ -187,7 +187,7 @@ def _life(at: TableAsOf, i: str) -> Incarnation:
 @contextmanager
 def _rows(lake: Lake, scratch: DuckDBPyConnection, side: _Side) -> Iterator[None]:
     """Register the rows of a side as `source`."""
-    with table_asof(lake, str(side.name), side.ts, lambda: lake.spark) as found:
+    with table_asof(lake, str(side.name), side.ts) as found:
         scratch.register("source", local(found.rows, lake.feed.time_zone))
         yield
         scratch.unregister("source")

@@ -39,7 +39,7 @@ def planned(lake: Lake, table: str, source: SourceCell = SourceCell.tidb) -> Com
 
 
 def test_every_type_has_its_text(feed: Feed) -> None:
-    with Lake.of(feed) as lake, table_asof(lake, "d.everything", None, lambda: lake.spark) as found:
+    with Lake.of(feed) as lake, table_asof(lake, "d.everything", None) as found:
         here = row_text(planned(lake, "d.everything").texts)[1]
         texts = [row[0] for row in duck.to_text(local(found.rows, "UTC"), [here], everything.ROWS)]
     assert texts == [everything.text(i) for i in range(everything.ROWS)]
@@ -48,7 +48,7 @@ def test_every_type_has_its_text(feed: Feed) -> None:
 @pytest.mark.parametrize("size", [7, 50, 1000])
 def test_sums_are_those_of_the_rows_in_order_of_the_key(size: int, feed: Feed) -> None:
     order = sorted(range(everything.ROWS), key=lambda i: (i % 3, -i))  # region, then the id, which falls
-    with Lake.of(feed) as lake, table_asof(lake, "d.everything", None, lambda: lake.spark) as found:
+    with Lake.of(feed) as lake, table_asof(lake, "d.everything", None) as found:
         plan = planned(lake, "d.everything")
         with summed(plan, local(found.rows, "UTC")) as here:
             parts = here.parts(size)
@@ -66,7 +66,7 @@ def test_sums_are_those_of_the_rows_in_order_of_the_key(size: int, feed: Feed) -
 def test_equal_rows_of_a_table_without_a_key_do_not_cancel_out(feed: Feed) -> None:
     with (
         Lake.of(feed) as lake,
-        table_asof(lake, "d.bag", None, lambda: lake.spark) as found,
+        table_asof(lake, "d.bag", None) as found,
         summed(planned(lake, "d.bag"), local(found.rows, "UTC")) as here,
     ):
         parts = here.parts(1000)
@@ -75,7 +75,7 @@ def test_equal_rows_of_a_table_without_a_key_do_not_cancel_out(feed: Feed) -> No
 
 
 def test_an_empty_table_is_one_range_without_rows(feed: Feed) -> None:
-    with Lake.of(feed) as lake, table_asof(lake, "d.words", None, lambda: lake.spark) as found:
+    with Lake.of(feed) as lake, table_asof(lake, "d.words", None) as found:
         none = pa.RecordBatchReader.from_batches(found.rows.schema, [])
         with summed(planned(lake, "d.words"), none) as here:
             (part,) = here.parts(10)

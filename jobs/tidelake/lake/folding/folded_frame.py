@@ -1,4 +1,4 @@
-"""A table's rows at any TSO as a Spark frame, folded by workers: for queries, and for rows that EXCHANGE PARTITION moves."""
+"""A table's rows at any TSO, folded by workers: for queries, and for rows that EXCHANGE PARTITION moves."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def folded_frame(
-    spark: SparkSession, fold: Fold, base: TableAt | None, changes: TableAt | None, *, only_exchanged: bool = False
-) -> DataFrame:
-    """Return a table's rows: the fold's columns and `_commit_ts`.
+def folded_reader(
+    fold: Fold, base: TableAt | None, changes: TableAt | None, *, only_exchanged: bool = False
+) -> tuple[FoldedReader, list[int]]:
+    """Return what reads a table's rows with the fold's columns, and the bytes of files of each of its parts.
 
-    A task folds a bucket, if snapshot and changelog have the same buckets, else the table.
+    A part is a bucket, if snapshot and changelog have the same buckets, else the table.
 
     Args:
-        spark: The session.
         fold: What to fold.
         base: The snapshot at fold.applied_ts, if there is one.
         changes: The changelog, if there is one.
@@ -33,7 +32,7 @@ def folded_frame(
 
     Raises:
         OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
-        QualityError: KEY_NOT_UNIQUE, when the frame is read.
+        QualityError: KEY_NOT_UNIQUE, when the rows are read.
     """
     base = base if fold.emptied_ts <= fold.applied_ts else None
     table = table_fold(fold, base, changes)
@@ -44,8 +43,9 @@ def folded_frame(
     stood, came = base_files(base, table, buckets), change_files(changes, table, buckets)
     if not (stood.bucketed and came.bucketed):
         buckets = None
-    units = tuple(unit for _, unit in units_of(0, stood, came, buckets, every=True, shared_by=table.rules.leading))
-    return read_parts(spark, FoldedReader(FoldedJob(name=fold.incarnation.name, table=table, units=units)))
+    found = units_of(0, stood, came, buckets, every=True, shared_by=table.rules.leading)
+    job = FoldedJob(name=fold.incarnation.name, table=table, units=tuple(unit for _, unit in found), columns=())
+    return FoldedReader(job), [size for size, _ in found]
 
 
 def snapshot_frame(spark: SparkSession, fold: Fold, base: TableAt) -> DataFrame:

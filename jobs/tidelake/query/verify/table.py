@@ -132,5 +132,5 @@ def _number_places(cells: Sequence[LakeCell], key: Sequence[str]) -> tuple[RowPl
 
 @contextmanager
 def _rows(lake: Lake, table: str, ts: int) -> Iterator[pa.RecordBatchReader]:
-    with table_asof(lake, table, ts, lambda: lake.spark) as found:
+    with table_asof(lake, table, ts) as found:
         yield local(found.rows, "UTC")
