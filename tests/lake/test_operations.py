@@ -237,7 +237,7 @@ SHORT = Story(
 )
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_rolled_back_and_redone_tables_equal_the_upstream() -> None:
     done = {"cuts": 5, "rollbacks": 1, "hours run again": 1, "put right": 1, "redos": 1, "redos that differ": 1}
     assert {what: n for what, n in tell(SHORT).items() if what != "comparisons"} == done

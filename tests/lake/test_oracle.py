@@ -16,8 +16,8 @@ What is invented, by whom (tests/lake/), and shown to be by `test_every_situatio
 | `_ENDS` | hours that end anywhere in each partition: rows and statements exactly at M, before and after the hour's end |
 | | partitions that appear late, hours that move nothing, cut upon cut |
 
-Every second window is one of large tables: merged on read (compact/merge.py), its keys and changes counted by Spark, its buckets shared by
-several tasks in order.
+Every second window is one of large tables: read by Spark's workers, merged on read (compact/merge.py), its keys and changes counted by
+Spark, its buckets shared by several tasks in order. The others are read by this process, as those of small hours are.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ from tidelake.validate.report import hour_facts
 
 SEED = int(os.environ.get("TIDELAKE_ORACLE_SEED", random.randrange(1 << 32)))
 MANY = int(os.environ.get("TIDELAKE_ORACLE_HISTORIES", "150"))
+BY_SIZE = Lake.workers
 CHEAP = settings(max_examples=40, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 SEEDS = range(6)  # one alone varies a few examples
 DEAR = settings(
@@ -86,7 +87,7 @@ def test_the_specification_equals_the_upstream_at_every_cut(invented: list[tuple
     assert cuts > len(invented)
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_every_cut_equals_the_upstream_in_every_situation(invented: list[tuple[History, set[str]]]) -> None:
     chosen = list(covering(invented))
     assert Counter(f for _, features in chosen for f in features).keys() == set(FEATURES)
@@ -96,7 +97,7 @@ def test_every_cut_equals_the_upstream_in_every_situation(invented: list[tuple[H
 
 @pytest.mark.long
 @pytest.mark.timeout(6 * 3600)
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_every_cut_equals_the_upstream_for_many_histories(capsys: pytest.CaptureFixture[str]) -> None:
     tried: Counter[str] = Counter()
 
@@ -163,9 +164,11 @@ def check(history: History, between: int) -> int:
 
 @contextmanager
 def as_if(which: str) -> Iterator[None]:
-    """The tables are taken for `large` ones, or their buckets for large ones."""
+    """The tables are taken for `large` ones, which Spark's workers read, or their buckets for large ones."""
     large = which == "large"
     with pytest.MonkeyPatch.context() as patched:
+        if large:
+            patched.setattr(Lake, "workers", BY_SIZE)
         for name, value in {"LARGE": 0, "_WORTH_A_WORD": 0, "SHARE": 1e9}.items() if large else ():
             patched.setattr(merge, name, value)
         if large:
