@@ -223,8 +223,8 @@ def _(change: Repartition, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
         return catalog
-    names = {c.id: c.name for c in found.columns}
-    primary = tuple(names[k] for k in found.key) if found.key_index == "PRIMARY" else ()
+    certain = found.key_index == "PRIMARY" and not found.guessed and len(found.key) == 1  # of several, the order is not
+    primary = tuple(c.name for c in found.columns if c.id in found.key) if certain else ()
     return catalog.with_(replace(found, partitions=partitioned(change.partitioning, found.columns, primary)))
 
 

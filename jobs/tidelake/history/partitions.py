@@ -26,7 +26,7 @@ from tidelake.history.partition_boxes import Bound, Interval, between
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _DATES = frozenset({"date", "datetime"})
-_HASHED = _NUMBERS | {"year", "binary", "varbinary"}  # types whose text in TiDB's KEY is certain
+HASHED = _NUMBERS | {"year", "binary", "varbinary"}  # types whose text in TiDB's KEY is certain
 _ANY_SERVER = "it is partitioned by KEY, whose hash is known for TiDB only, and the messages do not say that TiDB sent them"
 
 
@@ -82,7 +82,7 @@ def members(i: Incarnation, name: str, ts: int) -> tuple[Removal, ...]:
     for column in columns:
         if i.key and column.id not in i.key:
             raise _unknown(i, name, f"column {column.name!r}, the partitioning column, is not in its key")
-        if column.type.word not in (_HASHED if by.kind == "key" else _DATES if by.function else _NUMBERS | _DATES):
+        if column.type.word not in (HASHED if by.kind == "key" else _DATES if by.function else _NUMBERS | _DATES):
             raise _unknown(i, name, f"column {column.name!r} is {column.type.sql}")
     if by.kind == "range":
         return _of_range(i, by, at, columns, ts)

@@ -32,10 +32,21 @@ def test_the_rows_of_a_truncated_partition_are_a_remainder_of_all_columns(by: st
     assert emptied(by).removals == (wanted,)
 
 
-def test_a_table_partitioned_later_has_its_primary_key_of_then() -> None:
-    made = (1, "CREATE TABLE orders (id INT, n INT, PRIMARY KEY (n, id))")
-    i = only(after(made, (5, "ALTER TABLE orders PARTITION BY KEY () PARTITIONS 2"), (10, EMPTIED)))
-    assert i.removals == (Removal(ts=10, column=2, values=("1",), modulus=2, hashed=(2, 1)),)
+LATER = "ALTER TABLE orders PARTITION BY KEY () PARTITIONS 2"
+
+
+def test_a_table_partitioned_later_has_the_column_of_its_primary_key() -> None:
+    i = only(after((1, "CREATE TABLE orders (n INT, id INT, PRIMARY KEY (id))"), (5, LATER), (10, EMPTIED)))
+    assert i.removals == (Removal(ts=10, column=2, values=("1",), modulus=2, hashed=(2,)),)
+
+
+def test_a_primary_key_whose_order_is_not_certain_tells_nothing_later() -> None:
+    made = [(1, "CREATE TABLE orders (a INT NOT NULL, b INT NOT NULL, UNIQUE u (a, b))"), (2, "ALTER TABLE orders ADD PRIMARY KEY (b, a)")]
+    assert only(after(*made)).key == (1, 2)
+    assert only(after(*made, (5, LATER))).partitions is None
+    assert only(after(*made, (5, LATER.replace("KEY ()", "KEY (b, a)")))).partitions is not None
+    catalog, _ = compiled([said(5, LATER)], [seen(2, 3, row_schema())])
+    assert (only(catalog).guessed, only(catalog).key_index, only(catalog).partitions) == (True, "PRIMARY", None)
 
 
 def test_a_table_like_another_is_partitioned_by_all_of_its_columns() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Incarnation, Removal
+from tidelake.history.partitions import HASHED
 from tidelake.lake.tables import mask_of
 from tidelake.spark.sql_text import literal, quote
 
@@ -49,9 +50,16 @@ class Fold:
     def partition_columns(self, r: Removal) -> list[Column]:
         """Return the columns that together say whether a row was removed, mostly one, without those of r.also.
 
-        Raises OrderError (UNSUPPORTED_DDL) if one is gone or masked.
+        Raises OrderError (UNSUPPORTED_DDL) if one is gone, masked, or one of KEY that has another type since.
         """
-        return [self._partition_column(n) for n in r.hashed or (r.column,)]
+        found = [self._partition_column(n) for n in r.hashed or (r.column,)]
+        other = next((c for c in found if r.hashed and c.type.word not in HASHED), None)
+        if other is not None:
+            raise OrderError(
+                f"{self.incarnation.name}: the rows of a partition by KEY are not known once column {other.name!r} is {other.type.sql}",
+                code="UNSUPPORTED_DDL",
+            )
+        return found
 
     def _partition_column(self, number: int) -> Column:
         column = next((c for c in self.columns if c.id == number), None)
