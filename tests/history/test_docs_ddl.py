@@ -90,7 +90,7 @@ def window(*statements: tuple[int, str], rows: tuple[str, ...] = (), catalog: Ca
     row_schema = RowSchema((SchemaColumn(name="id", type="int", key=True),))
     seen = [ObservedTable(database="shop", table=t, row_schema=row_schema, first_ts=2, last_ts=3, rows=1) for t in rows]
     said = [Statement(commit_ts=ts, database="shop", query=q) for ts, q in statements]
-    after, ledger, _ = compile_window(catalog or Catalog(), said, seen, Policy())
+    after, ledger, _ = compile_window(catalog or Catalog(), said, seen, Policy(), of_tidb=True)
     return after, [e.effect for e in ledger]
 
 

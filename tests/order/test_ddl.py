@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -156,6 +157,13 @@ TIMES = [
 ]
 YEARS = "(PARTITION a VALUES LESS THAN (2025), PARTITION b VALUES LESS THAN (2026), PARTITION c VALUES LESS THAN MAXVALUE)"
 MOMENTS = YEARS.replace("2025", "'2025-01-01'").replace("2026", "'2025-01-01 12:00:00.5'")
+
+
+def keyed(partitions: int, *row: object) -> str:
+    """The partition by KEY that TiDB puts a row in."""
+    return f"p{crc32(b''.join(bytes(1) if v is None else str(v).encode() for v in row)) % partitions}"
+
+
 # partitioning, type of the column, its values, and the partition that the server puts each in
 PLACES: list[tuple[str, str, list[Any], Callable[[Any], str]]] = [
     (RANGE, "BIGINT", IDS, lambda n: "p0" if n is None or n < 10 else "p1" if n < 20 else "p2"),
@@ -167,6 +175,9 @@ PLACES: list[tuple[str, str, list[Any], Callable[[Any], str]]] = [
         [None, -1, 0, 20],
         lambda n: "b" if n in (0, 20) else "a",
     ),
+    ("KEY (c) PARTITIONS 3", "BIGINT", IDS, lambda n: keyed(3, n)),
+    ("KEY (c) PARTITIONS 5", "BIGINT UNSIGNED", [None, 0, 2**63, 2**64 - 1, *range(20)], lambda n: keyed(5, n)),
+    ("KEY (c) PARTITIONS 4", "VARBINARY(9)", [None, "", " ", "a", "a  ", "abc", "xyz"], lambda b: keyed(4, b)),
     (f"RANGE (YEAR(c)) {YEARS}", "DATE", DAYS, lambda d: "a" if d is None or d.year < 2025 else "b" if d.year < 2026 else "c"),
     (f"RANGE (YEAR(c)) {YEARS}", "DATETIME(6)", TIMES, lambda d: "a" if d is None or d.year < 2025 else "b" if d.year < 2026 else "c"),
     (
@@ -199,6 +210,19 @@ def test_a_row_leaves_with_the_partition_that_the_server_put_it_in(tmp_path: Pat
 
 PAIRS = "RANGE COLUMNS (c, d) (PARTITION a VALUES LESS THAN (5, '2026-01-02'), PARTITION b VALUES LESS THAN (7, MAXVALUE))"
 TUPLES = "LIST COLUMNS (c, d) (PARTITION a VALUES IN ((5, '2026-01-01'), (NULL, '2026-01-02')), PARTITION b VALUES IN ((5, NULL)))"
+
+
+def test_rows_leave_with_a_partition_of_a_key_of_several_columns(tmp_path: Path) -> None:
+    rows = [(c, d) for c in (None, -5, 0, 12) for d in (None, "", "7", "12 ")]
+    made = "CREATE TABLE t (d VARBINARY(9), c INT) PARTITION BY KEY (c, d) PARTITIONS 3"
+    (i,) = compile_window(Catalog(), [Statement(commit_ts=1, database="d", query=made)], [], Policy()).catalog.incarnations.values()
+    left = emptied(replace(i, empty=False), ("p0", "p1", "p2"), 9)
+    with opened(tmp_path) as (_, lake):
+        fold = Fold(feed=lake.feed, incarnation=left, columns=i.columns, applied_ts=1, until_ts=9)
+        cells = ", ".join(f"({'NULL' if c is None else c}, CAST({'NULL' if d is None else repr(d)} AS BINARY))" for c, d in rows)
+        told = ", ".join(f"IF({fold.left(r)}, 'p{n}', NULL)" for n, r in enumerate(fold.removals))
+        found = lake.spark.sql(f"SELECT array_compact(array({told})) AS gone FROM VALUES {cells} AS t(c, d)").collect()
+    assert [r["gone"] for r in found] == [[keyed(3, *row)] for row in rows]
 
 
 @pytest.mark.parametrize("by", [PAIRS, TUPLES])

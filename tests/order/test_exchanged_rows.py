@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -20,6 +21,7 @@ from tidelake.history.incarnations import Catalog
 from tidelake.history.window import ObservedTable, Statement, compile_window
 from tidelake.lake.cut import Cut
 from tidelake.lake.folding.fold import Fold
+from tidelake.lake.folding.table_fold import removed
 from tidelake.lake.opened import Lake
 from tidelake.query.changes import changes_of
 from tidelake.query.frames import scd2
@@ -241,6 +243,34 @@ def test_columns_that_change_after_it_change_in_the_rows_that_came(tmp_path: Pat
             publish_again(lake, max(made.begins), min(made.begins))
 
 
+def test_rows_of_a_partition_by_key_change_places_and_leave_with_it(tmp_path: Path) -> None:
+    """Those that TiDB has in p0 are the ids with an even CRC-32."""
+    there, away = ["4", "5", "6"], ["1", "2", "3"]
+    assert [crc32(i.encode()) % 2 for i in (*there, *away)] == [0, 0, 0, 1, 1, 1]
+    sql = f"CREATE TABLE d.k {KEYED} PARTITION BY KEY () PARTITIONS 2; CREATE TABLE d.s {KEYED};"
+    first = [
+        *(row(0, "insert", 20, KV, (i, "k"), table="k") for i in (*there[:2], *away)),
+        *(row(0, "insert", 20, KV, (i, "s"), table="s") for i in there[1:]),
+        *exchange(30, "p0", "s", table="k", more=" WITHOUT VALIDATION"),
+        *resolved(50, 0, 1),
+    ]
+    second = [
+        row(0, "update", 55, KV, (away[0], "at 55"), (away[0], "k"), table="k"),
+        *ddl(60, "ALTER TABLE k TRUNCATE PARTITION p0", 0, 1),
+        row(0, "insert", 70, KV, (there[2], "at 70"), table="k"),
+        *resolved(80, 0, 1),
+    ]
+    stay = [(i, "k") for i in away[1:]]
+    with opened(tmp_path, sql, partitions=2) as (made, lake):
+        for hour in (first, second):
+            published(lake, made.add(lake, hour))
+        check(lake, {("k", 50): [*((i, "s") for i in there[1:]), (away[0], "k"), *stay], ("s", 50): [(i, "k") for i in there[:2]]})
+        check(lake, {("k", 59): [*((i, "s") for i in there[1:]), (away[0], "at 55"), *stay]})
+        check(lake, {("k", 60): [(away[0], "at 55"), *stay], ("k", 80): [(away[0], "at 55"), (there[2], "at 70"), *stay]})
+        ended = scd2(lake.spark, lake.feed, "d.k").where("_valid_to_ts = 60").collect()
+        assert {(r["id"], r["v"]) for r in ended} == {(int(i), "s") for i in there[1:]}
+
+
 def stopped(folder: Path, *messages: Any, **changes: Any) -> OrderError:
     with opened(folder, SQL, partitions=2, **changes) as (made, lake):
         with pytest.raises(OrderError) as error:
@@ -261,6 +291,21 @@ def test_a_value_that_is_masked_in_one_of_the_tables_cannot_cross(tmp_path: Path
     error = stopped(tmp_path, row(0, "insert", 20, KV, ("2", "t"), table="t"), *exchange(30, "p0", "t"), columns=masked)
     assert (error.code, error.exit_code) == ("UNSUPPORTED_DDL", 3)
     assert "column 'v' is string in d.p, masked (truncate(2)) in d.t" in error.message
+
+
+def test_a_partition_by_key_is_not_told_once_the_texts_of_its_column_are_others(tmp_path: Path) -> None:
+    said = ["CREATE TABLE p (id INT) PARTITION BY KEY (id) PARTITIONS 2", "ALTER TABLE p TRUNCATE PARTITION p0"]
+    said += ["ALTER TABLE p REMOVE PARTITIONING", "ALTER TABLE p MODIFY id BIGINT", "ALTER TABLE p MODIFY id DECIMAL(10,2)"]
+    statements = [Statement(commit_ts=n, database="d", query=q) for n, q in enumerate(said, 1)]
+    seen = ObservedTable(database="d", table="p", row_schema=row_schema("id int", key=()), first_ts=2, last_ts=2, rows=1)
+    (p,) = compile_window(Catalog(), statements, [seen], Policy(), of_tidb=True).catalog.incarnations.values()
+    large, decimal = (Fold(feed=feed(tmp_path), incarnation=p, columns=p.columns_at(ts), applied_ts=0, until_ts=ts) for ts in (4, 5))
+    assert large.left(large.removals[0]) == "crc32(concat(coalesce(CAST(CAST(`id` AS STRING) AS BINARY), X'00'))) % 2 IN (0)"
+    with pytest.raises(
+        OrderError, match=r"d\.p: the rows of a partition by KEY are not known once column 'id' is decimal\(10,2\)"
+    ) as error:
+        removed(decimal, decimal.removals[0])
+    assert error.value.code == "UNSUPPORTED_DDL"
 
 
 def test_a_partition_whose_column_is_masked_is_not_told(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ def feed(one_partition_per: str = "table", **changes: Any) -> Feed:
     return lakes.feed(Path("/nowhere"), protocol="canal", partitions=2, watermark=rule, **changes)
 
 
+def test_only_rows_with_a_commit_ts_are_of_tidb_for_certain() -> None:
+    assert (feed().of_tidb, lakes.feed(Path("/nowhere")).of_tidb) == (False, True)
+
+
 def held_from(sql: str, places: TablePlaces = ELSEWHERE, made: Feed | None = None) -> int:
     """The ts at which a statement of partition 0 holds."""
     sent = {"topic": "t", "partition": 0, "offset": 2, "commit_ts": AT, "database": "d", "ddl": sql}

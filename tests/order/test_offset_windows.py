@@ -68,6 +68,17 @@ def test_a_repeat_without_names_is_a_change_but_the_same_offset_is_not(tmp_path:
         assert [(f.code, f.severity) for f in hour_facts(lake, again).findings] == [("ORDERED_BY_OFFSETS", "info")]
 
 
+def test_a_partition_by_key_is_not_emptied_as_tidb_would_where_the_source_may_be_mysql(tmp_path: Path) -> None:
+    by = "ALTER TABLE k PARTITION BY KEY () PARTITIONS 2"
+    with opened(tmp_path, "canal") as (feed, lake):
+        publish(lake, feed.put(lake, {0: [one(ddl("k", by)), one(put("k", A))]}))
+        hour = feed.put(lake, {0: [one(ddl("k", "ALTER TABLE k TRUNCATE PARTITION p0"))]})
+        with pytest.raises(OrderError, match=r"a partition of d\.k cannot be determined: it is partitioned by KEY") as error:
+            publish(lake, hour)
+        assert error.value.code == "UNSUPPORTED_DDL"
+        assert rows_of(lake, "d.k") == table(("1", "a"))
+
+
 def test_what_comes_after_its_hour_is_late_and_what_was_there_is_a_replay(tmp_path: Path) -> None:
     with opened(tmp_path, "canal") as (feed, lake):
         made = [one(put("k", A)), one(put("k", {"id": "2", "v": "n"})), one(put("k", {"id": "3", "v": "late"}))]

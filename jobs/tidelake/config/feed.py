@@ -214,6 +214,11 @@ class Feed(_Section):
         return self.watermark.source == "offsets"
 
     @property
+    def of_tidb(self) -> bool:
+        """Whether the source is TiDB for certain: rows have commit ts. Feeds ordered by their offsets may be of MySQL or MariaDB."""
+        return not self.by_offsets
+
+    @property
     def by_arrival(self) -> bool:
         """Whether changes of a key at one commit ts keep their order of arrival, because their kinds do not order them."""
         return self.watermark.source in ("checkpoints", "offsets")

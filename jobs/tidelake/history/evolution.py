@@ -29,7 +29,6 @@ from tidelake.history.ddl.changes import (
     Index,
     ModifyColumn,
     NoEffect,
-    Partitioning,
     RecoverDatabase,
     RecoverTable,
     RenameColumn,
@@ -51,6 +50,7 @@ from tidelake.history.incarnations import (
     Segment,
     add_column,
     create,
+    named_partitions,
     partitioned,
     position,
     reshaped,
@@ -119,11 +119,10 @@ def _definition(i: Incarnation) -> TableDef:
     columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in i.columns)
     names = {c.id: c.name for c in i.columns}
     key = tuple(names[k] for k in i.key)
-    by = i.partitions
-    named = Partitioning(kind=by.kind, column=names[by.column], function=by.function, partitions=by.parts) if by else None
+    by = named_partitions(i)
     if i.key_index in (None, "PRIMARY"):
-        return TableDef(columns=columns, primary_key=key, partitioning=named)
-    return TableDef(columns=columns, unique=(Index(name=i.key_index or "", columns=key),), partitioning=named)
+        return TableDef(columns=columns, primary_key=key, partitioning=by)
+    return TableDef(columns=columns, unique=(Index(name=i.key_index or "", columns=key),), partitioning=by)
 
 
 def _is(i: Incarnation, definition: TableDef | None) -> bool:
@@ -222,7 +221,11 @@ def _(change: ReplacePartitions, catalog: Catalog, ts: int) -> Catalog:
 @_apply.register
 def _(change: Repartition, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    return catalog if found is None else catalog.with_(replace(found, partitions=partitioned(change.partitioning, found.columns)))
+    if found is None:
+        return catalog
+    certain = found.key_index == "PRIMARY" and not found.guessed and len(found.key) == 1  # of several, the order is not
+    primary = tuple(c.name for c in found.columns if c.id in found.key) if certain else ()
+    return catalog.with_(replace(found, partitions=partitioned(change.partitioning, found.columns, primary)))
 
 
 @_apply.register

@@ -13,7 +13,7 @@ from itertools import pairwise
 from tidelake.config.lake_paths import column_name
 from tidelake.config.table_name import written
 from tidelake.errors import OrderError
-from tidelake.history.ddl.changes import FIRST, ColumnDef, Partition, Partitioning, TableDef
+from tidelake.history.ddl.changes import FIRST, PRIMARY, ColumnDef, Partition, Partitioning, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.names import KnownNames
 
@@ -88,6 +88,7 @@ class Removal:
         null: Rows with NULL belong to it.
         text: Bounds compare as text (dates), else as numbers.
         modulus: If set, the values are absolute remainders of the column by this number.
+        hashed: Ids of the columns of a KEY, the first one included. If set, the values are remainders of their CRC-32, by TiDB's rule.
         also: The same for further columns. A row was removed if all say so.
     """
 
@@ -99,6 +100,7 @@ class Removal:
     null: bool = False
     text: bool = False
     modulus: int | None = None
+    hashed: tuple[int, ...] = ()
     also: tuple[Removal, ...] = ()
 
     @property
@@ -263,19 +265,29 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
         guessed=guessed,
         empty=ts > ALWAYS and not guessed,
         virtual=tuple(c.name for c in definition.columns if c.virtual),
-        partitions=partitioned(definition.partitioning, columns),
+        partitions=partitioned(definition.partitioning, columns, definition.primary_key),
     )
     return catalog.with_(new)
 
 
-def partitioned(by: Partitioning | None, columns: tuple[Column, ...]) -> Partitions | None:
-    """Return the partitions with the columns' ids; None if columns do not determine a row's partition."""
+def partitioned(by: Partitioning | None, columns: tuple[Column, ...], primary: tuple[str, ...]) -> Partitions | None:
+    """Return the partitions with the columns' ids; None if columns do not determine a row's partition. primary: the primary key's."""
     ids = {c.name.lower(): c.id for c in columns}
-    told = [ids.get(name.lower()) for name in (by.column, *by.others)] if by else []
+    names = () if by is None else (primary or ("",)) if by.column == PRIMARY else (by.column, *by.others)
+    told = [ids.get(name.lower()) for name in names]
     column, *others = [i for i in told if i is not None] or [0]
     if by is None or None in told:
         return None
     return Partitions(kind=by.kind, column=column, function=by.function, parts=by.partitions, others=tuple(others))
+
+
+def named_partitions(i: Incarnation) -> Partitioning | None:
+    """Return the partitions of a table with the present names of its columns."""
+    by, names = i.partitions, {c.id: c.name for c in i.columns}
+    told = [names[n] for n in (by.column, *by.others) if n in names] if by else []
+    if by is None or len(told) != 1 + len(by.others):
+        return None
+    return Partitioning(kind=by.kind, column=told[0], function=by.function, partitions=by.parts, others=tuple(told[1:]))
 
 
 def add_column(i: Incarnation, column: ColumnDef, ts: int, after: str | None = None) -> Incarnation:

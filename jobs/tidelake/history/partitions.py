@@ -1,6 +1,16 @@
 """Rows that are removed with a partition, and changes of partitions (docs/architecture.md 8.3). Pure.
 
 A row's own columns determine its partition, exactly as the server places it. If they do not, the statement is refused.
+
+KEY: TiDB takes the CRC-32 (IEEE) of the texts of the columns one behind the other, of a byte 0 for NULL, modulo the number of partitions
+(ForKeyPruning.LocateKeyPartition in pkg/table/tables/partition.go; Datum.ToHashKey in pkg/types/datum.go). The text of a whole number has
+its digits alone, that of BINARY and VARBINARY is its bytes. Other types are refused:
+
+* DECIMAL: the text has as many digits as the statement that wrote the row computed (10/4 in a DECIMAL(20,9) is `2.5000`).
+* CHAR, VARCHAR, ENUM, SET: the bytes are the collation's, which the statement may leave out, and which a cluster may ignore.
+* TIMESTAMP: the text is in the time zone of the session that wrote the row.
+* DATE, DATETIME: the lake may have NULL for a zero date, which TiDB does not place as it places NULL.
+* FLOAT, DOUBLE, TIME, BIT: no texts in the lake are known to be the same.
 """
 
 from __future__ import annotations
@@ -11,11 +21,13 @@ from dataclasses import replace
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import Partition
 from tidelake.history.ddl.partition_clauses import first_day
-from tidelake.history.incarnations import Column, Incarnation, Partitions, Removal
+from tidelake.history.incarnations import Catalog, Column, Incarnation, Partitions, Removal
 from tidelake.history.partition_boxes import Bound, Interval, between
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _DATES = frozenset({"date", "datetime"})
+HASHED = _NUMBERS | {"year", "binary", "varbinary"}  # types whose text in TiDB's KEY is certain
+_ANY_SERVER = "it is partitioned by KEY, whose hash is known for TiDB only, and the messages do not say that TiDB sent them"
 
 
 def emptied(i: Incarnation, names: tuple[str, ...], ts: int) -> Incarnation:
@@ -24,22 +36,29 @@ def emptied(i: Incarnation, names: tuple[str, ...], ts: int) -> Incarnation:
 
 
 def dropped(i: Incarnation, names: tuple[str, ...]) -> Incarnation:
-    """Return the incarnation without these partitions. Later rows of a dropped range go to the next partition."""
+    """Return the incarnation without these partitions. Later rows of a dropped range go to the next partition.
+
+    Raises OrderError (UNSUPPORTED_DDL) for KEY, of which no server drops one.
+    """
     gone = {n.lower() for n in names}
+    if i.partitions is not None and i.partitions.kind == "key":
+        raise _unknown(i, names[0], "it is one of KEY, of which none can be dropped")
     return _with(i, tuple(p for p in i.partitions.parts if p.name.lower() not in gone)) if i.partitions else i
 
 
 def added(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
-    """Return the incarnation with more partitions. With HASH rows move, so their partition is not known any more."""
-    if i.partitions is None or not parts or i.partitions.kind == "hash":
+    """Return the incarnation with more partitions. With HASH and KEY rows move, so their partition is not known any more."""
+    if i.partitions is None or not parts or i.partitions.kind in ("hash", "key"):
         return replace(i, partitions=None)
     return _with(i, (*i.partitions.parts, *parts))
 
 
 def reorganized(i: Incarnation, names: tuple[str, ...], parts: tuple[Partition, ...]) -> Incarnation:
-    """Return the incarnation with new partitions in place of some."""
+    """Return the incarnation with new partitions in place of some. Those of KEY are not known any more, as no server replaces some."""
     if i.partitions is None or not names:
         return i
+    if i.partitions.kind == "key":
+        return replace(i, partitions=None)
     old, gone = i.partitions.parts, {n.lower() for n in names}
     first = next((n for n, p in enumerate(old) if p.name.lower() in gone), None)
     if first is None:
@@ -63,12 +82,14 @@ def members(i: Incarnation, name: str, ts: int) -> tuple[Removal, ...]:
     for column in columns:
         if i.key and column.id not in i.key:
             raise _unknown(i, name, f"column {column.name!r}, the partitioning column, is not in its key")
-        if column.type.word not in (_DATES if by.function else _NUMBERS | _DATES):
+        if column.type.word not in (HASHED if by.kind == "key" else _DATES if by.function else _NUMBERS | _DATES):
             raise _unknown(i, name, f"column {column.name!r} is {column.type.sql}")
     if by.kind == "range":
         return _of_range(i, by, at, columns, ts)
     part, column = by.parts[at], columns[0]
     text = column.type.word in _DATES
+    if by.kind == "key":
+        return (Removal(ts=ts, column=column.id, values=part.values, modulus=len(by.parts), hashed=tuple(c.id for c in columns)),)
     fits = all(len(row) == len(columns) > 1 for row in part.tuples)
     if not part.known or not fits or any(c.type.word == "datetime" for c in columns) or (text and by.kind == "hash"):
         raise _unknown(i, name, "its values are not plain values")
@@ -78,6 +99,17 @@ def members(i: Incarnation, name: str, ts: int) -> tuple[Removal, ...]:
     if not by.others:
         return (Removal(ts=ts, column=column.id, values=part.values, null=part.null, text=text),)
     return tuple(_all([_equal(c, v, ts) for c, v in zip(columns, row, strict=True)]) for row in part.tuples)
+
+
+def check_source(before: Catalog, after: Catalog) -> None:
+    """Check that a statement emptied no partition of KEY, for a source that may be another server than TiDB.
+
+    MySQL and MariaDB have hashes of their own there. Raises OrderError (UNSUPPORTED_DDL).
+    """
+    for i in after.incarnations.values():
+        left = (*i.removals, *(e.part for e in i.exchanges))
+        if i is not before.incarnations.get(i.id) and any(r is not None and r.hashed for r in left):
+            raise OrderError(f"the rows of a partition of {i.name} cannot be determined: {_ANY_SERVER}", code="UNSUPPORTED_DDL")
 
 
 def _of_range(i: Incarnation, by: Partitions, at: int, columns: Sequence[Column], ts: int) -> tuple[Removal, ...]:

@@ -21,6 +21,7 @@ from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.history.names import KnownNames, SentNames, same_name
+from tidelake.history.partitions import check_source
 from tidelake.tso import show
 
 
@@ -105,7 +106,13 @@ class Compiled(NamedTuple):
 
 
 def compile_window(
-    catalog: Catalog, statements: Sequence[Statement], observed: Sequence[ObservedTable], policy: Policy, *, has_ddl: bool = False
+    catalog: Catalog,
+    statements: Sequence[Statement],
+    observed: Sequence[ObservedTable],
+    policy: Policy,
+    *,
+    has_ddl: bool = False,
+    of_tidb: bool = False,
 ) -> Compiled:
     """Apply the statements and rows of a window to a catalog.
 
@@ -116,6 +123,7 @@ def compile_window(
         policy: The feed's policy.
         has_ddl: The messages have every statement. Rows of a defined table with a column that no statement added are then mismatches;
             otherwise, and with `ddl = "ignore"`, the rows add the column.
+        of_tidb: The source is TiDB, so rows of a partition of KEY are known; otherwise a statement that empties one is refused.
 
     Raises:
         OrderError: UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises, with the statement and the remedy.
@@ -130,7 +138,7 @@ def compile_window(
         catalog = _see_all(catalog, before, rules, ledger, unknown)
         pending = pending[len(before) :]
         catalog = _inhabited(catalog, sent, statement.commit_ts)
-        catalog, entry = _execute(catalog, statement, policy)
+        catalog, entry = _execute(catalog, statement, policy, of_tidb)
         ledger.append(entry)
     catalog = _see_all(catalog, pending, rules, ledger, unknown)
     known = KnownNames((n.database, n.table, (i, n)) for i in catalog.incarnations.values() for n in i.names)
@@ -146,11 +154,13 @@ def sent_type(column: SchemaColumn) -> MysqlType:
     return replace(mysql, elements=column.elements) if column.elements else mysql
 
 
-def _execute(catalog: Catalog, s: Statement, policy: Policy) -> tuple[Catalog, LedgerEntry]:
+def _execute(catalog: Catalog, s: Statement, policy: Policy, of_tidb: bool) -> tuple[Catalog, LedgerEntry]:
     if s.commit_ts in policy.ignore_ddl and not s.recorded:
         return catalog, _entry(s, "ignored", why="ignore_ddl contains its commit ts")
     try:
         after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database))
+        if not of_tidb:
+            check_source(catalog, after)
         if policy.ddl == "strict" and after != catalog:
             raise OrderError("the feed's policy is ddl = strict", code="DDL_REFUSED")
     except (OrderError, ContractError) as e:

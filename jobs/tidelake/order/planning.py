@@ -112,7 +112,8 @@ def plan_window(lake: Lake, begins: WindowBase, fence: int) -> PlannedWindow:
     lacks += [Lack("TWO_PARTITIONS", said)] if (said := mixed(feed, seen.partitions)) else []
     lacks += of_holes(done.holes)
     sent = _statements(lake, events, cut, window, done, seen, repeats.statements)
-    names, ledger, unknown = compile_window(known, sent, seen.observed, feed.policy, has_ddl=feed.protocol not in WITHOUT_DDL)
+    told, tidb = feed.protocol not in WITHOUT_DDL, feed.of_tidb
+    names, ledger, unknown = compile_window(known, sent, seen.observed, feed.policy, has_ddl=told, of_tidb=tidb)
     take(lake.catalog, feed, names)
     aside = put_aside(feed, lake.store, lambda: _row_events(lake, events, done.scan), seen, unknown, base.seq)
     return PlannedWindow(

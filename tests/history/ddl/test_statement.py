@@ -203,6 +203,14 @@ def effect(what: str) -> NoEffect:
 
 
 HASHED = Partitioning(kind="hash", column="a", partitions=(Partition(name="p0", values=("0",)),))
+TWO = (Partition(name="p0", values=("0",)), Partition(name="p1", values=("1",)))
+
+
+def keyed(column: str, *others: str, parts: tuple[Partition, ...] = TWO) -> list[Change]:
+    return [Repartition(*T, Partitioning(kind="key", column=column, others=others, partitions=parts))]
+
+
+NAMED = (Partition(name="a", values=("0",)), Partition(name="b", values=("1",)))
 
 
 def unsupported(what: str) -> Unsupported:
@@ -278,7 +286,17 @@ def unsupported(what: str) -> Unsupported:
         ]),
         ("REORGANIZE PARTITION", [ReplacePartitions(*T, (), ())]),
         ("PARTITION BY HASH (a)", [Repartition(*T, HASHED)]),
-        ("PARTITION BY KEY (a) PARTITIONS 4", [Repartition(*T, None)]),
+        ("PARTITION BY LINEAR HASH (a)", [Repartition(*T, None)]),
+        ("PARTITION BY KEY (a) PARTITIONS 2", keyed("a")),
+        ("PARTITION BY KEY (a, `b c`) PARTITIONS 2", keyed("a", "b c")),
+        ("PARTITION BY KEY () PARTITIONS 2", keyed("")),
+        ("PARTITION BY LINEAR KEY ALGORITHM = 1 (a) PARTITIONS 2", keyed("a")),
+        ("PARTITION BY KEY ALGORITHM=2 (`a`) (PARTITION a COMMENT = 'x, y', PARTITION b)", keyed("a", parts=NAMED)),
+        ("PARTITION BY KEY (a) PARTITIONS 2 (PARTITION a, PARTITION b)", keyed("a", parts=NAMED)),
+        ("PARTITION BY KEY (a)", keyed("a", parts=TWO[:1])),
+        ("PARTITION BY KEY (a) PARTITIONS 3 (PARTITION a, PARTITION b)", [Repartition(*T, None)]),
+        ("PARTITION BY KEY (a(3)) PARTITIONS 2", [Repartition(*T, None)]),
+        ("PARTITION BY KEY (a) PARTITIONS 2 UPDATE INDEXES (i GLOBAL)", [Repartition(*T, None)]),
         ("REMOVE PARTITIONING", [Repartition(*T, None)]),
         ("COALESCE PARTITION 2", [Repartition(*T, None)]),
         ("/*T![ttl] TTL = `a` + INTERVAL 1 DAY */", [NoEffect(*T, "ALTER TABLE")]),

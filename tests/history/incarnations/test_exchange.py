@@ -73,7 +73,6 @@ def test_an_exchange_whose_rows_are_unknown_is_refused(other: str, statement: st
 @pytest.mark.parametrize(
     "by",
     [
-        "KEY (id) PARTITIONS 2",
         "RANGE COLUMNS (id, v) (PARTITION p0 VALUES LESS THAN (10, 'a'))",
         "RANGE (id % 9) (PARTITION p0 VALUES LESS THAN (5))",
     ],

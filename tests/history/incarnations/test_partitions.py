@@ -146,7 +146,7 @@ def test_a_table_without_rows_loses_none_however_it_is_partitioned() -> None:
 @pytest.mark.parametrize(
     ("by", "partition", "why"),
     [
-        ("KEY (id) PARTITIONS 4", "p0", "its partitioning is unknown, or not by plain columns"),
+        ("LINEAR HASH (id) PARTITIONS 4", "p0", "its partitioning is unknown, or not by plain columns"),
         ("RANGE (id, n) (PARTITION p0 VALUES LESS THAN (1, 1))", "p0", "its partitioning is unknown"),
         ("RANGE COLUMNS (id, nr) (PARTITION p0 VALUES LESS THAN (1, 1))", "p0", "its partitioning is unknown"),
         ("RANGE COLUMNS (id, n) (PARTITION p0 VALUES LESS THAN (1, 2, 3))", "p0", "its bounds are not plain values"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tidelake.history.ddl.column_types import MysqlType
 
 FIRST = ""  # value of `after`: before all other columns
+PRIMARY = ""  # partitioning column of KEY (): the columns of the primary key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,8 @@ class Index:
 class Partition:
     """One partition.
 
-    RANGE: rows from the previous partition's bound up to `below`; None means MAXVALUE. LIST: rows with one of `values`. HASH: rows with
-    that remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
+    RANGE: rows from the previous partition's bound up to `below`; None means MAXVALUE. LIST: rows with one of `values`. HASH and KEY:
+    rows with that remainder. Bounds are canonical text: numbers, dates. known: whether they were written as plain values.
 
     RANGE COLUMNS of several columns: `below` is the first column's bound, `then` has those of the others before MAXVALUE. LIST COLUMNS of
     several columns: `tuples` instead of `values`; None in a tuple is NULL.
@@ -60,9 +61,9 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitioning:
-    """How a table is partitioned: `range`, `list` or `hash` of a plain column. RANGE can use its YEAR or TO_DAYS (`function`).
+    """How a table is partitioned: `range`, `list`, `hash` or `key` of plain columns. RANGE can use YEAR or TO_DAYS (`function`) of one.
 
-    others: further columns of RANGE COLUMNS and LIST COLUMNS.
+    column: PRIMARY for KEY (); others: further columns of RANGE COLUMNS, LIST COLUMNS and KEY.
     """
 
     kind: str

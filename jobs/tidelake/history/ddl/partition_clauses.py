@@ -1,8 +1,10 @@
 """Parses PARTITION BY … as far as a row's own columns determine its partition (docs/reference/protocols.md 1.8).
 
     PARTITION BY RANGE (id) | RANGE (YEAR(d)) | RANGE (TO_DAYS(d)) | RANGE COLUMNS (a, d) | LIST (id) | LIST COLUMNS (a, d) | HASH (id)
+    PARTITION BY [LINEAR] KEY [ALGORITHM = n] (id, a)
 
-Others (KEY, other functions, subpartitions) are None: a statement that empties one of their partitions is not followed.
+Others (other functions, LINEAR HASH, subpartitions) are None: a statement that empties one of their partitions is not followed. Which
+partition of KEY a row is in depends on the server; only TiDB's rule is followed, and TiDB ignores LINEAR and ALGORITHM.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 from datetime import date, timedelta
 from itertools import takewhile
 
-from tidelake.history.ddl.changes import Partition, Partitioning
+from tidelake.history.ddl.changes import PRIMARY, Partition, Partitioning
 from tidelake.history.ddl.tokens import END, Cursor, Token
 
 _DAY_ZERO = 719528  # TO_DAYS('1970-01-01')
@@ -29,6 +31,8 @@ def partitioning(cursor: Cursor) -> Partitioning | None:
 
 
 def _by_columns(cursor: Cursor) -> Partitioning | None:
+    if cursor.skip("LINEAR", "KEY") or cursor.skip("KEY"):
+        return _by_key(cursor)
     kind = cursor.take().upper
     if kind not in ("RANGE", "LIST", "HASH"):
         return None
@@ -40,10 +44,21 @@ def _by_columns(cursor: Cursor) -> Partitioning | None:
         return None
     if not named or (function and (kind != "RANGE" or function not in FUNCTIONS)):
         return None
-    found = _hashed(cursor) if kind == "HASH" else _listed(cursor)
+    found = _numbered(cursor) if kind == "HASH" else _listed(cursor)
     column, *others = (n[0].text for n in named)
     made = Partitioning(kind=kind.lower(), column=column, function=function, partitions=found, others=tuple(others))
     return made if found else None
+
+
+def _by_key(cursor: Cursor) -> Partitioning | None:
+    if cursor.skip("ALGORITHM", "="):
+        cursor.take()
+    columns = _split(cursor.parenthesised())
+    if not all(len(c) == 1 and c[0].kind in ("word", "name") for c in columns):
+        return None
+    found = _numbered(cursor)
+    first, *others = [c[0].text for c in columns] or [PRIMARY]
+    return Partitioning(kind="key", column=first, partitions=found, others=tuple(others)) if found else None
 
 
 def definitions(cursor: Cursor) -> tuple[Partition, ...]:
@@ -79,7 +94,7 @@ def names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _hashed(cursor: Cursor) -> tuple[Partition, ...]:
+def _numbered(cursor: Cursor) -> tuple[Partition, ...]:
     """Partitions by number: the value of each is its remainder."""
     if cursor.skip("PARTITIONS") and cursor.next.text.isdigit():
         count = min(int(cursor.take().text), _MOST_PARTITIONS)

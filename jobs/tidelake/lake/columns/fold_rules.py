@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.history.incarnations import ALWAYS
+from tidelake.lake.columns.key_partitions import key_partitions
 from tidelake.lake.columns.pieces import COMMIT_TS, ORIGIN, Piece
 from tidelake.wire.kernels.arrays import Flags
 
@@ -28,15 +29,19 @@ class Removed(BaseModel, frozen=True):
     null: bool = False
     text: bool = False
     modulus: int | None = None
+    hashed: tuple[str, ...] = ()
     also: tuple[Removed, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The partition columns."""
-        return (self.column, *(a.column for a in self.also))
+        return self.hashed or (self.column, *(a.column for a in self.also))
 
     def of(self, piece: Piece) -> Flags:
         """Return which rows belong to the partition, by all partition columns."""
+        if self.hashed and self.modulus and self.values:
+            number = key_partitions([piece.cells(c) for c in self.hashed], self.modulus)
+            return np.isin(number, [int(v) for v in self.values])
         out = self.has(piece.cells(self.column))
         for a in self.also:
             out = out & a.has(piece.cells(a.column))

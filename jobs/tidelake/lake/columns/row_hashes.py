@@ -38,13 +38,13 @@ def row_hashes(columns: Sequence[pa.Array], key: tuple[int, int]) -> Words:
 def _take(states: Words, cells: pa.Array) -> None:
     kind = cells.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        offsets, data = _offsets(cells), cells.buffers()[2]
-        take_bytes(states, _bytes(data), offsets, _nulls(cells))
+        offsets, data = offsets_of(cells), cells.buffers()[2]
+        take_bytes(states, bytes_of(data), offsets, nulls_of(cells))
     elif pa.types.is_list(kind) and pa.types.is_binary(kind.value_type):
         _take_list(states, cells)
     elif pa.types.is_list(kind):
         values = pc.add(cells.values, pa.scalar(0, kind.value_type))  # -0.0 becomes 0.0
-        take_bytes(states, _bytes(values.buffers()[1]), _offsets(cells) * (kind.value_type.bit_width // 8), _nulls(cells))
+        take_bytes(states, bytes_of(values.buffers()[1]), offsets_of(cells) * (kind.value_type.bit_width // 8), nulls_of(cells))
     else:
         for words in words_of(cells):
             take_words(states, words)
@@ -53,15 +53,15 @@ def _take(states: Words, cells: pa.Array) -> None:
 def _take_list(states: Words, cells: pa.Array) -> None:
     """Take the lengths of each list's values, -1 for NULL, then their bytes."""
     values = cells.values
-    ends, there = _offsets(values), np.asarray(values.is_valid())
+    ends, there = offsets_of(values), np.asarray(values.is_valid())
     lengths = np.diff(ends).astype(np.int32)
     if lengths[~there].any():  # NULLs may have bytes, too
         values = values.take(pa.array(np.arange(len(values))))
-        ends = _offsets(values)
+        ends = offsets_of(values)
     lengths[~there] = -1
-    lists, nulls = _offsets(cells), _nulls(cells)
-    take_bytes(states, _bytes(pa.py_buffer(lengths)), lists * lengths.itemsize, nulls)
-    take_bytes(states, _bytes(values.buffers()[2]), ends[lists], nulls)
+    lists, nulls = offsets_of(cells), nulls_of(cells)
+    take_bytes(states, bytes_of(pa.py_buffer(lengths)), lists * lengths.itemsize, nulls)
+    take_bytes(states, bytes_of(values.buffers()[2]), ends[lists], nulls)
 
 
 def words_of(cells: pa.Array) -> list[Words]:
@@ -84,13 +84,16 @@ def decimal_words(cells: pa.Array) -> Longs:
     return np.where(np.asarray(cells.is_null())[:, None], 0, found) if cells.null_count else found
 
 
-def _offsets(cells: pa.Array) -> Longs:
+def offsets_of(cells: pa.Array) -> Longs:
+    """Return where the values of strings, bytes or lists begin, and the end of the last."""
     return np.frombuffer(cells.buffers()[1], np.int32, len(cells) + 1, 4 * cells.offset).astype(np.int64)
 
 
-def _bytes(data: pa.Buffer | None) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+def bytes_of(data: pa.Buffer | None) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Return a buffer's bytes; one 0 for none."""
     return np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
 
 
-def _nulls(cells: pa.Array) -> Flags:
+def nulls_of(cells: pa.Array) -> Flags:
+    """Return which cells are NULL."""
     return np.asarray(cells.is_null()) if cells.null_count else np.zeros(len(cells), np.bool_)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
 from tidelake.history.incarnations import Column, Incarnation, Removal
+from tidelake.history.partitions import HASHED
 from tidelake.lake.tables import mask_of
 from tidelake.spark.sql_text import literal, quote
 
@@ -45,9 +47,22 @@ class Fold:
         """Partitions whose rows were removed, up to until_ts."""
         return [r for r in self.incarnation.removals if r.ts <= self.until_ts]
 
-    def partition_column(self, r: Removal) -> Column:
-        """Return the column that says whether a row was removed. Raises OrderError (UNSUPPORTED_DDL) if it is gone or masked."""
-        column = next((c for c in self.columns if c.id == r.column), None)
+    def partition_columns(self, r: Removal) -> list[Column]:
+        """Return the columns that together say whether a row was removed, mostly one, without those of r.also.
+
+        Raises OrderError (UNSUPPORTED_DDL) if one is gone, masked, or one of KEY that has another type since.
+        """
+        found = [self._partition_column(n) for n in r.hashed or (r.column,)]
+        other = next((c for c in found if r.hashed and c.type.word not in HASHED), None)
+        if other is not None:
+            raise OrderError(
+                f"{self.incarnation.name}: the rows of a partition by KEY are not known once column {other.name!r} is {other.type.sql}",
+                code="UNSUPPORTED_DDL",
+            )
+        return found
+
+    def _partition_column(self, number: int) -> Column:
+        column = next((c for c in self.columns if c.id == number), None)
         if column is None:
             raise OrderError(f"{self.incarnation.name}: the partitioning column was dropped", code="UNSUPPORTED_DDL")
         if mask_of(self.feed, self.incarnation, column) is not None:
@@ -59,11 +74,14 @@ class Fold:
 
         Workers have the same condition in Arrow (lake.columns.fold_rules.Removed).
         """
-        return " AND ".join(_in_partition(quote(self.partition_column(c).lake_name), c) for c in r.conditions)
+        return " AND ".join(_in_partition(self.partition_columns(c), c) for c in r.conditions)
 
 
-def _in_partition(name: str, r: Removal) -> str:
+def _in_partition(columns: Sequence[Column], r: Removal) -> str:
     """Return SQL for the rows of a partition; never NULL for a NULL value."""
+    if r.hashed:
+        return f"crc32(concat({', '.join(map(_hashed, columns))})) % {r.modulus} IN ({', '.join(r.values or ())})"
+    name = quote(columns[0].lake_name)
     value = f"CAST({name} AS STRING)" if r.text else f"abs({name} % {r.modulus})" if r.modulus else name
     if r.values is not None:
         told = [f"{value} IN ({', '.join(_written(v, r) for v in r.values)})"] if r.values else ["false"]
@@ -71,6 +89,12 @@ def _in_partition(name: str, r: Removal) -> str:
         bounds = ((">=", r.low), ("<", r.high))
         told = [f"{value} {sign} {_written(bound, r)}" for sign, bound in bounds if bound is not None] or [f"{name} IS NOT NULL"]
     return f"({' AND '.join(told)}{f' OR {name} IS NULL' if r.null else ''})"
+
+
+def _hashed(column: Column) -> str:
+    """Return SQL for the bytes of a column that TiDB's KEY takes (history/partitions.py)."""
+    name = quote(column.lake_name)
+    return f"coalesce({name if column.type.is_binary else f'CAST(CAST({name} AS STRING) AS BINARY)'}, X'00')"
 
 
 def _written(bound: str, r: Removal) -> str:

@@ -74,13 +74,14 @@ def removed(fold: Fold, r: Removal) -> Removed:
     """Return the rows of a removed partition by the fold's columns. Raises OrderError (UNSUPPORTED_DDL)."""
     return Removed(
         ts=r.ts,
-        column=fold.partition_column(r).lake_name,
+        column=fold.partition_columns(r)[0].lake_name,
         low=r.low,
         high=r.high,
         values=r.values,
         null=r.null,
         text=r.text,
         modulus=r.modulus,
+        hashed=tuple(c.lake_name for c in fold.partition_columns(r)) if r.hashed else (),
         also=tuple(removed(fold, a) for a in r.also),
     )
 

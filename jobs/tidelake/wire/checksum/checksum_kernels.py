@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tidelake.wire.checksum.checksum_zones import Zones
 from tidelake.wire.kernels.arrays import Bytes, Flags, Ints, Longs
 from tidelake.wire.kernels.columnar import NONE
 from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, step
+from tidelake.wire.kernels.crc32 import add_bytes, eight, four
 from tidelake.wire.kernels.float_texts import float_bits
-from tidelake.wire.kernels.json_kernels import item, word
+from tidelake.wire.kernels.json_kernels import item
 
 # How a cell adds to the sum. MENDED: text of a protocol that replaces invalid UTF-8; NAME, NAMES: members of ENUM and SET as texts
 UNKNOWN, NUMBER, TEXT, MENDED, FLOAT, DOUBLE, TIMESTAMP, VECTOR, NAME, NAMES = range(10)
@@ -27,7 +27,7 @@ MARK, CURRENT, PREVIOUS, ZONE = range(4)
 NOT_SENT, SENT, CORRUPTED = range(3)
 NOT_A_SUM = -1  # in place of a number that is none: no row adds up to it
 
-_U32, _BYTE = np.uint64(0xFFFFFFFF), np.uint64(0xFF)
+_U32 = np.uint64(0xFFFFFFFF)
 _INFINITY = np.uint64(0x7FF0000000000000)
 _NOT_SIGN = np.uint64((1 << 63) - 1)
 _MINUS, _PLUS, _ZERO, _COMMA, _POINT = 45, 43, 48, 44, 46
@@ -38,22 +38,6 @@ _SECONDS = 19  # characters of a time without fraction
 _MARKS = np.frombuffer(b"0000-00-00 00:00:00", np.uint8)
 _REPLACEMENT = np.frombuffer("\ufffd".encode(), np.uint8)
 SCRATCH_BYTES = 32
-
-
-def _tables() -> npt.NDArray[np.uint32]:
-    """Eight tables of 256 behind one another: what a byte adds that has 0 to 7 bytes after it."""
-    tables = np.zeros((8, 256), np.uint32)
-    for byte in range(256):
-        rest = byte
-        for _ in range(8):
-            rest = rest >> 1 ^ (0xEDB88320 if rest & 1 else 0)
-        tables[0, byte] = rest
-    for i in range(1, 8):
-        tables[i] = tables[i - 1] >> 8 ^ tables[0, tables[i - 1] & 0xFF]
-    return tables.ravel()
-
-
-_TABLES = _tables()
 
 
 class ChecksumCells(NamedTuple):
@@ -136,73 +120,25 @@ def _cell(
     code = program.code[column]
     if code == NUMBER:
         value, read = _number(data, p, end)
-        return _eight(crc, value), CLEAR if read else UNREADABLE
+        return eight(crc, value), CLEAR if read else UNREADABLE
     if code in (TEXT, MENDED):
         return _text(crc, data, p, end), DOUBTFUL if again and code == MENDED and _has_replacement(data, p, end) else CLEAR
     if code in (FLOAT, DOUBLE):
         value, read = _float(data, p, end, code == FLOAT)
-        return _eight(crc, value), CLEAR if read else UNREADABLE
+        return eight(crc, value), CLEAR if read else UNREADABLE
     if code == TIMESTAMP:
         return _timestamp(crc, data, p, end, zone, zones, again, scratch)
     if code == VECTOR:
         return _vector(crc, data, p, end)
     if code in (NAME, NAMES):
         value, read = _members(data, p, end, program, column, code == NAMES)
-        return _eight(crc, value), CLEAR if read else UNREADABLE
+        return eight(crc, value), CLEAR if read else UNREADABLE
     return crc, UNREADABLE
 
 
 @inlined_step
-def _byte_sum(after: int, value: np.uint64) -> np.uint64:
-    """What the lowest byte adds that has so many bytes after it."""
-    return np.uint64(_TABLES[np.uint64(after << 8) | value & _BYTE])
-
-
-@inlined_step
-def _eight(crc: np.uint64, value: np.uint64) -> np.uint64:
-    """Eight bytes more."""
-    value ^= crc
-    low = (
-        _byte_sum(7, value)
-        ^ _byte_sum(6, value >> np.uint64(8))
-        ^ _byte_sum(5, value >> np.uint64(16))
-        ^ _byte_sum(4, value >> np.uint64(24))
-    )
-    value >>= np.uint64(32)
-    return (
-        low
-        ^ _byte_sum(3, value)
-        ^ _byte_sum(2, value >> np.uint64(8))
-        ^ _byte_sum(1, value >> np.uint64(16))
-        ^ _byte_sum(0, value >> np.uint64(24))
-    )
-
-
-@inlined_step
-def _four(crc: np.uint64, value: np.uint64) -> np.uint64:
-    """Four bytes more."""
-    value ^= crc
-    return (
-        _byte_sum(3, value)
-        ^ _byte_sum(2, value >> np.uint64(8))
-        ^ _byte_sum(1, value >> np.uint64(16))
-        ^ _byte_sum(0, value >> np.uint64(24))
-    )
-
-
-@inlined_step
 def _text(crc: np.uint64, data: Bytes, p: int, end: int) -> np.uint64:
-    crc = _four(crc, np.uint64(end - p))
-    while p + 8 <= end:
-        crc = _eight(crc, word(data, p))
-        p += 8
-    if p + 4 <= end:
-        crc = _four(crc, word(data, p) & _U32)
-        p += 4
-    while p < end:
-        crc = crc >> np.uint64(8) ^ _byte_sum(0, crc ^ np.uint64(item(data, p)))
-        p += 1
-    return crc
+    return add_bytes(four(crc, np.uint64(end - p)), data, p, end)
 
 
 @inlined_step
@@ -250,7 +186,7 @@ def _vector(crc: np.uint64, data: Bytes, p: int, end: int) -> tuple[np.uint64, i
     for i in range(p, end):
         count += data[i] == _COMMA
     count += end > p
-    crc = _four(crc, np.uint64(count))
+    crc = four(crc, np.uint64(count))
     for _ in range(count):
         stop = p
         while stop < end and data[stop] != _COMMA:
@@ -260,7 +196,7 @@ def _vector(crc: np.uint64, data: Bytes, p: int, end: int) -> tuple[np.uint64, i
         bits, read = float_bits(data, p, stop)
         if not read:
             return crc, UNREADABLE
-        crc = _four(crc, np.uint64(np.float32(np.uint64(bits).view(np.float64)).view(np.uint32)))
+        crc = four(crc, np.uint64(np.float32(np.uint64(bits).view(np.float64)).view(np.uint32)))
         p = stop + 1
     return crc, CLEAR
 
