@@ -26,12 +26,13 @@ from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept, shown_type
 from tidelake.query.render import Rendered
-from tidelake.spark.part_reader import PartReader, read_parts
 from tidelake.spark.sql_text import quote
 from tidelake.tso import show
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from tidelake.spark.part_reader import PartReader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +131,8 @@ def frame_asof(lake: Lake, table: str, ts: int | None, spark: SparkSession) -> D
 
     Raises what table_asof raises.
     """
+    from tidelake.spark.part_reader import read_parts
+
     ts, before, after = _cuts(lake, ts)
     incarnation = _named(after.catalog, table, ts)
     newest = newest_cut(lake.catalog, lake.store, lake.feed.name) or after

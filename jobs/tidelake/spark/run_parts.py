@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tidelake.spark.fetch import fetched
 from tidelake.spark.part_reader import PartReader, PartTask, read_parts
 from tidelake.spark.spread import tasks
 from tidelake.spark.worker_errors import errors_of_workers
@@ -73,6 +72,8 @@ class SparkWorkers(Workers):
             return [r.asDict() for r in (found if columns is None else found.select(list(columns))).collect()]
 
     def stream(self, reader: PartReader[Any], folder: Path) -> pa.RecordBatchReader:
+        from tidelake.spark.fetch import fetched
+
         with errors_of_workers():
             return fetched(read_parts(self._spark, reader), folder)
 

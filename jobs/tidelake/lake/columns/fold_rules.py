@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.history.incarnations import ALWAYS
-from tidelake.lake.columns.key_partitions import key_partitions
 from tidelake.lake.columns.pieces import COMMIT_TS, ORIGIN, Piece
 from tidelake.wire.kernels.arrays import Flags
 
@@ -40,6 +39,8 @@ class Removed(BaseModel, frozen=True):
     def of(self, piece: Piece) -> Flags:
         """Return which rows belong to the partition, by all partition columns."""
         if self.hashed and self.modulus and self.values:
+            from tidelake.lake.columns.key_partitions import key_partitions  # compiles; plans and queries at a cut need none of it
+
             number = key_partitions([piece.cells(c) for c in self.hashed], self.modulus)
             return np.isin(number, [int(v) for v in self.values])
         out = self.has(piece.cells(self.column))
