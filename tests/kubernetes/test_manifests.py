@@ -1,4 +1,4 @@
-"""The files of docker/kubernetes: Kubernetes' schemas, names that agree, no secret, and what docs/cluster.md shows of them."""
+"""The files of docker/kubernetes: Kubernetes' schemas, names that agree, no secret, and docs/kubernetes.md names each."""
 
 from __future__ import annotations
 
