@@ -25,9 +25,8 @@ $(READY): requirements.lock requirements-build.lock pyproject.toml
 		$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	$(BIN)/python -m compileall -q jobs
-	$(BIN)/python -m tidelake.spark.jars
-	$(BIN)/python -m tidelake.spark.archive_classes
-	$(BIN)/python -m tidelake.demo.warm
+	$(BIN)/python -m tidelake.demo.warm & compiled=$$!; \
+		$(BIN)/python -m tidelake.spark.jars && $(BIN)/python -m tidelake.spark.archive_classes && wait $$compiled
 	touch $@
 
 demo: $(READY) ## run four feeds in four protocols for three hours and compare every table with the truth

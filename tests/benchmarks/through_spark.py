@@ -38,7 +38,13 @@ from tidelake.spark.worker_secrets import NONE
 from tidelake.tso import format_hour
 
 WRITTEN = "1970-01-01T00"  # the hour that the Arrow files' rows are written to
-_WRITER = ("write.parquet.compression-codec", "write.parquet.dict-size-bytes", "write.distribution-mode", "write.spark.fanout.enabled")
+_WRITER = (
+    "write.parquet.compression-codec",
+    "write.parquet.dict-size-bytes",
+    "write.parquet.row-group-size-bytes",
+    "write.distribution-mode",
+    "write.spark.fanout.enabled",
+)
 
 
 def main(folder: Path, protocol: str, rows: int, passes: int) -> dict[str, Any]:

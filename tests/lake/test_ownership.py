@@ -45,7 +45,7 @@ from tidelake.maintenance.needs import stale_branches
 from tidelake.maintenance.orphans import leftovers, remove_leftovers
 from tidelake.order.change_sequence import sequence_of
 from tidelake.order.changelogs import open_changelog
-from tidelake.order.late import late_rows
+from tidelake.order.late.ledger import late_rows
 from tidelake.order.table_rows import TableRows
 from tidelake.publish.intent import intent_of
 from tidelake.publish.recovery import recover
@@ -155,7 +155,7 @@ def test_nor_a_late_ledger(tmp_path: Path, lake: LakeCatalog) -> None:
     other = lakes.feed(tmp_path, "a_b")
     lake.claim_namespace("_tidelake", "*")
     made = lake.create(late_table("a-b"), lakes.COLUMNS, properties={"tidelake.feed": "a-b"})
-    for use in (lambda: late_rows(lake, other), lambda: refuse_taken(lake, other, lakes.names())):
+    for use in (lambda: late_rows(lake, other.name), lambda: refuse_taken(lake, other, lakes.names())):
         with pytest.raises(OwnershipError, match=r"_tidelake\.a_b_late belongs to feed 'a-b'"):
             use()
     assert stays(lake, made)

@@ -16,7 +16,8 @@ from tidelake.config.policy import Policy
 from tidelake.errors import OrderError
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.order.late import late_rows
+from tidelake.order.late.ledger import late_rows
+from tidelake.spark.run_parts import SparkWorkers
 
 pytestmark = pytest.mark.usefixtures("small_hours")
 FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", "b")), *resolved(200)]
@@ -24,7 +25,7 @@ FIRST = [row(0, "insert", 100, KV, ("1", "a")), row(0, "insert", 110, KV, ("2", 
 
 def ledger(lake: Lake) -> list[tuple[int, str, int, int, str]]:
     """The late ledger: cut, verdict, offset, commit ts, table."""
-    return [(r["seq"], r["verdict"], r["offset"], r["commit_ts"], r["table"]) for r in late_rows(lake.catalog, lake.feed)]
+    return [(r["seq"], r["verdict"], r["offset"], r["commit_ts"], r["table"]) for r in late_rows(lake.catalog, lake.feed.name)]
 
 
 def test_a_replay_is_counted_and_nothing_else(tmp_path: Path) -> None:
@@ -33,6 +34,32 @@ def test_a_replay_is_counted_and_nothing_else(tmp_path: Path) -> None:
         publish(lake, feed.add(lake, [*FIRST, row(0, "insert", 300, KV, ("3", "c")), *resolved(300)]))
         assert judged(lake) == ({"d.k": {"replays": 2}}, False)
         assert ledger(lake) == []
+
+
+def test_late_rows_of_a_small_hour_are_judged_without_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Lake, "spark")
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, FIRST))
+        publish(lake, feed.add(lake, [*FIRST, row(0, "insert", 150, KV, ("7", "x")), *resolved(300)]))
+        assert judged(lake) == ({"d.k": {"replays": 2, "late": 1}}, True)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_the_ledger_has_every_row_once_however_many_tasks_and_shares_there_are(
+    tasks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tidelake.order.late.judge._SHARE_ROWS", 7)
+    if tasks > 1:
+        monkeypatch.setattr(Lake, "workers", lambda lake, sizes: SparkWorkers(lake.spark))
+    many = [row(0, "insert", 100 + n // 4, KV, (str(n), "a")) for n in range(40)]
+    late = [row(0, "insert", 100 + n // 4, KV, (str(n), "b" if n % 3 else "a")) for n in range(0, 60, 2)]
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [*many, *resolved(200)]))
+        publish(lake, feed.add(lake, [*late, *resolved(300)]))
+        assert judged(lake) == ({"d.k": {"replays": 7, "conflicts": 13, "late": 10}}, True)
+        first = len(many) + 1
+        found = [(first + i, "conflict" if n < 40 else "late") for i, n in enumerate(range(0, 60, 2)) if n >= 40 or n % 3]
+        assert [(offset, verdict) for _, verdict, offset, *_ in ledger(lake)] == found
 
 
 def test_rows_that_were_never_published_and_those_that_contradict_stand_in_the_ledger(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.order.observed_source import PLACES, ObservedJob, groups_of, merged
+from tidelake.order.observed_source import PLACES, ObservedJob, PlaceRules, groups_of, merged
 from tidelake.order.repeated_offsets import Again
 
 HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
@@ -46,19 +46,19 @@ def place(event: dict[str, Any], job: ObservedJob) -> str:
         return "undated"
     if ts < 0:
         return "huge"
-    if ts > job.resolved_ts:
+    if ts > job.rules.resolved_ts:
         return "waiting"
-    if ts > job.applied_ts:
+    if ts > job.rules.applied_ts:
         return "window"
-    if event["hour"] not in job.new:
+    if event["hour"] not in job.rules.new:
         return "published"
-    return "seeded" if ts <= job.seeded_ts else "late"
+    return "seeded" if ts <= job.rules.seeded_ts else "late"
 
 
 def expected(events: list[dict[str, Any]], job: ObservedJob) -> list[dict[str, Any]]:
     groups = defaultdict[tuple[Any, ...], list[dict[str, Any]]](list)
     for e in events:
-        if any(a.has(e) for a in job.again):
+        if any(a.has(e) for a in job.rules.again):
             continue
         at = (e["hour"], e["topic"], e["partition"]) if job.by_offsets else (None, None, None)
         groups[e["database"], e["table"], e["row_schema"], e["before_schema"], PLACES.index(place(e, job)), *at].append(e)
@@ -93,11 +93,7 @@ def test_groups_of_files_are_those_of_a_loop_over_their_rows(files: list[list[di
     job = ObservedJob(
         events="",
         parts=[],
-        again=[AGAIN] if again else [],
-        new=list(HOURS[1:]),
-        applied_ts=20,
-        resolved_ts=30,
-        seeded_ts=5,
+        rules=PlaceRules(again=[AGAIN] if again else [], new=list(HOURS[1:]), applied_ts=20, resolved_ts=30, seeded_ts=5),
         by_offsets=by_offsets,
     )
     tables = [pa.Table.from_pylist(f, schema=EVENTS) for f in files]

@@ -19,7 +19,7 @@ from tidelake.errors import OrderError
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import newest
-from tidelake.order.late import late_rows
+from tidelake.order.late.ledger import late_rows
 from tidelake.validate.report import hour_facts
 
 KEYS = "12345678"
@@ -87,7 +87,7 @@ def test_what_comes_after_its_hour_is_late_and_what_was_there_is_a_replay(tmp_pa
         feed.again_with(lake, hour, {0: list(enumerate(made))})
         publish(lake, feed.put(lake, {0: [one(put("k", B, A))]}, first={0: 3}))
         assert rows_of(lake, "d.k") == table(("1", "b"), ("2", "n"))
-        assert [(r["verdict"], r["offset"]) for r in late_rows(lake.catalog, lake.feed)] == [("late", 2)]
+        assert [(r["verdict"], r["offset"]) for r in late_rows(lake.catalog, lake.feed.name)] == [("late", 2)]
         said = read_certificate(lake.store, feed.feed.name, 2)
         assert (said["late"], said["incomplete"]) == ({"d.k": {"replays": 2, "late": 1}}, True)
 

@@ -27,12 +27,12 @@ def late(feed: FeedName, schemas: SchemasFolder = DEFAULT_SCHEMAS, as_json: Json
     Exact replays are not listed because the tables already have them; certificates count them.
     """
     from tidelake.lake.cuts import lineage
-    from tidelake.order.late import late_rows
+    from tidelake.order.late.ledger import late_rows
 
     with opened(schemas, feed, quiet=True) as lake:
         cuts = lineage(lake.catalog, lake.feed.name)
         newest = max(cuts, default=0)
-        rows = [_plain(r, newest) for r in late_rows(lake.catalog, lake.feed) if r["seq"] in cuts or r["seq"] > newest]
+        rows = [_plain(r, newest) for r in late_rows(lake.catalog, lake.feed.name) if r["seq"] in cuts or r["seq"] > newest]
     if as_json:
         print_json(rows)
         return

@@ -242,7 +242,7 @@ class ImageCounts(_Document):
 
 
 class LateCounts(_Document):
-    """Row events of one table at or before applied_ts that arrived in the window's hours (order/late.py)."""
+    """Row events of one table at or before applied_ts that arrived in the window's hours (order/late)."""
 
     replays: int = 0  # events that equal the published change
     conflicts: int = 0  # events for which another change of the same row and commit ts was published

@@ -128,6 +128,7 @@ def _create(
         "write.distribution-mode": "none",  # frames arrive distributed by bucket
         "write.spark.fanout.enabled": "false",
         "write.parquet.dict-size-bytes": str(64 << 10),  # as for the events table: cells hardly repeat
+        "write.parquet.row-group-size-bytes": str(8 << 20),  # of what Spark writes: tasks that share a bucket read ranges of its keys
     } | dict(more or {})
     catalog.claim_namespace(identifier.rpartition(".")[0], feed.name)
     return catalog.create(identifier, columns, partition=partition, sort=sort, properties=properties)

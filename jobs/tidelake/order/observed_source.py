@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel
 
@@ -42,30 +43,40 @@ OBSERVED = pa.schema([*_GROUP, *((name, kind) for name, kind, _ in _AGGREGATES)]
 _READ = (HOUR, "topic", "partition", "offset", "ordinal", "op", "commit_ts", "database", "table", "row_schema", "before_schema")
 
 
+class PlaceRules(BaseModel):
+    """What says where a row event lies, of PLACES.
+
+    Attributes:
+        again: Offsets that do not count, because an earlier hour has them.
+        new: Hours that the last cut does not have.
+        applied_ts: Start of the window (TSO), exclusive.
+        resolved_ts: End of the window (TSO), inclusive.
+        seeded_ts: TSO of the export that the last cut builds on, else 0.
+        repeated: Rows of the window that the producer had sent before.
+    """
+
+    again: list[Again]
+    new: list[str]
+    applied_ts: int
+    resolved_ts: int
+    seeded_ts: int
+    repeated: list[Again] = []
+
+
 class ObservedJob(BaseModel):
     """What to group.
 
     Attributes:
         events: Location of the events table.
         parts: Keys of its files, by the task that reads them.
-        again: Offsets that do not count, because an earlier hour has them.
-        new: Hours that the last cut does not have.
-        applied_ts: Start of the window (TSO), exclusive.
-        resolved_ts: End of the window (TSO), inclusive.
-        seeded_ts: TSO of the export that the last cut builds on, else 0.
+        rules: Where its rows lie.
         by_offsets: Also group by hour, topic and partition.
-        repeated: Rows of the window that the producer had sent before.
     """
 
     events: str
     parts: list[list[str]]
-    again: list[Again]
-    new: list[str]
-    applied_ts: int
-    resolved_ts: int
-    seeded_ts: int
+    rules: PlaceRules
     by_offsets: bool
-    repeated: list[Again] = []
 
 
 class ObservedReader(PartReader[Sequence[str]]):
@@ -84,13 +95,12 @@ class ObservedReader(PartReader[Sequence[str]]):
 
 def groups_of(events: pa.Table, job: ObservedJob) -> pa.Table:
     """Return the groups of these events, as OBSERVED."""
-    if job.again:
-        events = events.filter(pa.array(~any_of(job.again, events)))
+    events = counted(events, job.rules)
     words = {name: coded(events, name) for name in ("database", "table", "op", HOUR, "topic")}
     ones = pa.repeat(pa.scalar(1, pa.int64()), events.num_rows)
     columns = {name: pa.array(codes) for name, (codes, _) in words.items() if name != "op"}
     columns |= {c: events.column(c) for c in ("row_schema", "before_schema", "partition")}
-    columns |= {"place": _places(events, job, *words[HOUR]), "rows": ones, "deletes": _is(*words["op"], "delete")}
+    columns |= {"place": pa.array(places_of(events, job.rules)), "rows": ones, "deletes": _is(*words["op"], "delete")}
     columns |= {f"{end}_{c}": events.column(s) for c, s in (("ts", "commit_ts"), ("offset", "offset")) for end in ("first", "last")}
     columns["last_ordinal"] = events.column("ordinal")
     grouped = _grouped(pa.table(columns), [n for n, _ in _GROUP if job.by_offsets or n not in (HOUR, "topic", "partition")])
@@ -103,6 +113,22 @@ def groups_of(events: pa.Table, job: ObservedJob) -> pa.Table:
     return pa.table(every, schema=OBSERVED)
 
 
+def counted(events: pa.Table, rules: PlaceRules) -> pa.Table:
+    """Return the events that no earlier hour has."""
+    return events.filter(pa.array(~any_of(rules.again, events))) if rules.again else events
+
+
+def places_of(events: pa.Table, rules: PlaceRules) -> npt.NDArray[np.int8]:
+    """Return the place of each row, by its number in PLACES. events: what `counted` returns."""
+    hour, hours = coded(events, HOUR)
+    column = events.column("commit_ts").combine_chunks().cast(pa.int64())
+    ts, new = np.asarray(column.fill_null(0)), np.array([h in rules.new for h in hours], np.bool_)[hour]
+    cases = [np.asarray(column.is_null()), ts < 0, ts > rules.resolved_ts, ts > rules.applied_ts, ~new, ts <= rules.seeded_ts]
+    places = np.select(cases, range(len(cases)), len(cases)).astype(np.int8)
+    places[any_of(rules.repeated, events)] = PLACES.index("repeated")
+    return places
+
+
 def merged(groups: Iterable[pa.Table]) -> pa.Table:
     """Return groups of several tables as one table, each group once."""
     every = pa.concat_tables([OBSERVED.empty_table(), *groups])
@@ -112,16 +138,6 @@ def merged(groups: Iterable[pa.Table]) -> pa.Table:
 def _grouped(rows: pa.Table, by: Sequence[str]) -> pa.Table:
     found = rows.group_by(list(by), use_threads=False).aggregate([(name, how) for name, _, how in _AGGREGATES])
     return pa.table({n: found.column(n) for n in by} | {name: found.column(f"{name}_{how}") for name, _, how in _AGGREGATES})
-
-
-def _places(events: pa.Table, job: ObservedJob, hour: Longs, hours: Sequence[str]) -> pa.Array:
-    """The place of each row, by its number in PLACES."""
-    column = events.column("commit_ts").combine_chunks().cast(pa.int64())
-    ts, new = np.asarray(column.fill_null(0)), np.array([h in job.new for h in hours], np.bool_)[hour]
-    cases = [np.asarray(column.is_null()), ts < 0, ts > job.resolved_ts, ts > job.applied_ts, ~new, ts <= job.seeded_ts]
-    places = np.select(cases, range(len(cases)), len(cases))
-    places[any_of(job.repeated, events)] = PLACES.index("repeated")
-    return pa.array(places.astype(np.int8))
 
 
 def _is(codes: Longs, words: Sequence[str], word: str) -> pa.Array:

@@ -21,7 +21,7 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_rows
 from tidelake.order.change_sequence import ChangeSequence, sequence_of
 from tidelake.order.event_keys import event_keys
-from tidelake.order.observed_source import OBSERVED, PLACES, ObservedJob, ObservedReader, merged
+from tidelake.order.observed_source import OBSERVED, PLACES, ObservedJob, ObservedReader, PlaceRules, merged
 from tidelake.order.offset_rules import TablePlaces
 from tidelake.order.progress import WindowProgress
 from tidelake.order.repeated_offsets import Again
@@ -60,7 +60,7 @@ class WindowRows:
         repeated: Rows that the producer had sent before, by table name as sent.
         where: SQL for the window's rows.
         where_any: SQL for all rows of the hours to scan.
-        where_late: SQL for the late rows.
+        rules: Which rows are late, among others.
         late_from: Lowest commit ts of the late rows.
         late_names: Tables of the late rows, as sent.
         partitions: Where the window's rows come from, if the feed is ordered by offsets.
@@ -77,7 +77,7 @@ class WindowRows:
     repeated: dict[str, int]
     where: str
     where_any: str
-    where_late: str
+    rules: PlaceRules
     late_from: int
     late_names: list[tuple[str, str]]
     partitions: TablePlaces
@@ -161,23 +161,21 @@ def look(
         OrderError: TSO_TOO_LARGE, NO_COMMIT_TS, TOO_MANY_POSITIONS.
         StorageError: TABLE_MOVED: a file of the events table is not in its folder.
     """
-    scan, new = (", ".join(literal(h) for h in hours) for hours in (done.scan, [*done.changed, *done.hours]))
+    scan = ", ".join(literal(h) for h in done.scan)
     where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in (*done.again, *repeated))])
     a, m = window.applied_ts, window.resolved_ts
     files = event_keys(events, done.scan)
     reading = workers(files.values())
-    job = ObservedJob(
-        events=events.table.location(),
-        parts=in_parts(reading.tasks, files),
+    rules = PlaceRules(
         again=list(done.again),
         new=[*done.changed, *done.hours],
         applied_ts=a,
         resolved_ts=m,
         seeded_ts=seeded_ts,
-        by_offsets=feed.by_offsets,
         repeated=list(repeated),
     )
-    found = _groups(reading, job)
+    parts = in_parts(reading.tasks, files)
+    found = _groups(reading, ObservedJob(events=events.table.location(), parts=parts, rules=rules, by_offsets=feed.by_offsets))
     _refuse(found)
     places = ("window", "seeded", "late", "waiting", "undated")
     inside, seeded, late, waiting, undated = (sum(r["rows"] for r in found if r["place"] == p) for p in places)
@@ -193,7 +191,7 @@ def look(
         repeated=dict(_by_table(r for r in found if r["place"] == "repeated")),
         where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
         where_any=where_any,
-        where_late=f"{where_any} AND hour IN ({new}) AND commit_ts >= 0 AND commit_ts > {seeded_ts} AND commit_ts <= {a}",
+        rules=rules,
         late_from=min((r["first_ts"] for r in behind), default=0),
         late_names=sorted({(r["database"], r["table"]) for r in behind}),
         partitions=_partitions(mine) if feed.by_offsets else {},

@@ -7,18 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.events import control_batches
-from tidelake.spark.sql_text import literal
 from tidelake.tso import format_hour, parse_hour
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 Steps = dict[tuple[str, int], list[int]]
 
@@ -47,13 +42,3 @@ def _between(first: str, last: str) -> list[str]:
     """All hours from the first to the last one."""
     begin, end = parse_hour(first), parse_hour(last)
     return [format_hour(begin + timedelta(hours=n)) for n in range((end - begin) // timedelta(hours=1) + 1)]
-
-
-def with_replay_epoch(rows: DataFrame, steps: Steps) -> DataFrame:
-    """Add `replay_epoch` and `content` (the cells that equal rows share)."""
-    pairs = (f"{literal(f'{t}/{p}')}, array({', '.join(f'{o}L' for o in offsets)})" for (t, p), offsets in steps.items())
-    known = f"map({', '.join(pairs)})" if steps else "CAST(map() AS map<string, array<bigint>>)"
-    of_partition = f"try_element_at({known}, concat(topic, '/', partition))"
-    replay_epoch = f"coalesce(size(filter({of_partition}, o -> o <= offset)), 0)"
-    once = rows.dropDuplicates(["topic", "partition", "offset", "ordinal"])  # an archive may have a message in two hours
-    return once.selectExpr("*", f"{replay_epoch} AS replay_epoch", "struct(after, before) AS content")

@@ -40,7 +40,7 @@ def order_window(lake: Lake, target: Target, fence: int) -> OrderReport:
         return OrderReport(staged=None, why=begins)
 
     from tidelake.order.hand_over import hand_over
-    from tidelake.order.late import judge_late
+    from tidelake.order.late.judge import judge_late
     from tidelake.order.planning import plan_window
     from tidelake.order.staging import stage_tables
 

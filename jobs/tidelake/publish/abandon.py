@@ -26,7 +26,7 @@ from tidelake.lake.cuts import is_published, newest_cut
 from tidelake.lake.cuts import places as where
 from tidelake.lake.opened import Lake
 from tidelake.lake.owner import OWNER
-from tidelake.order.late import forget
+from tidelake.order.late.ledger import forget
 from tidelake.publish.steps import find_at, is_at, places_of
 
 log = logging.getLogger(__name__)

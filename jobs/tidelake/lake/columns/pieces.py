@@ -42,7 +42,7 @@ class Rows(Protocol):
 
     @property
     def reached(self) -> int:
-        """Number of rows that are read if all are wanted."""
+        """Number of rows that `pieces` yields if all are wanted, or more: as many keys may have to be held."""
 
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
         """Yield the rows in order, with these columns in the fold's names and types.

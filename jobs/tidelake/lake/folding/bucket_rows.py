@@ -35,7 +35,7 @@ class BucketRows:
 
     @property
     def reached(self) -> int:
-        """Number of rows that are read."""
+        """Number of rows that are read, of all buckets."""
         return self._rows.reached
 
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:

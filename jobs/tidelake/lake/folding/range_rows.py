@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -65,10 +66,10 @@ class RangeRows:
         """Number of rows of all ranges."""
         return int(self._rows.count)
 
-    @property
+    @cached_property
     def reached(self) -> int:
-        """Number of rows that are read."""
-        return int(np.count_nonzero(self._near))
+        """Number of rows of this range. They are counted: a large row group may hold many ranges."""
+        return sum(p.count if p.alive is None else int(p.alive.sum()) for p in self.pieces(()))
 
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
         """Yield the rows in order (lake.columns.pieces.Rows.pieces)."""

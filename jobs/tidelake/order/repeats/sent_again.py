@@ -22,7 +22,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.scans import FileFacts
 from tidelake.order.arrow.row_streams import read_stream
 from tidelake.order.event_keys import event_files, event_keys
-from tidelake.order.late import late_rows
+from tidelake.order.late.ledger import late_rows
 from tidelake.order.progress import WindowProgress
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.repeats.copies import FoundCopies, compared, copies, wanted_names
@@ -157,7 +157,7 @@ class _Search:
         """Events of earlier hours that no table has, because they came after their hour was published."""
         out = defaultdict[tuple[str, str, int], list[tuple[int, int]]](list)
         seqs = {seq for seq in lineage(self.lake.catalog, self.lake.feed.name) if self.cut is not None and seq <= self.cut.seq}
-        for r in late_rows(self.lake.catalog, self.lake.feed):
+        for r in late_rows(self.lake.catalog, self.lake.feed.name):
             if r["seq"] in seqs:
                 out[r["hour"], r["topic"], r["partition"]].append((r["offset"], r["ordinal"]))
         return [(*at, places) for at, places in sorted(out.items())]

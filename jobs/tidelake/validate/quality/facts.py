@@ -123,7 +123,7 @@ class HourFacts(Document, BaseModel):
     message_bytes: int = 0
     events: dict[str, int] = {}  # by kind: row, ddl, resolved, rejected
     late_events: int = 0  # row events before the window
-    late: dict[str, dict[str, int]] = {}  # table → verdicts on them: replays, conflicts, late (order/late.py)
+    late: dict[str, dict[str, int]] = {}  # table → verdicts on them: replays, conflicts, late (order/late)
     waiting_events: int = 0  # row events after the resolved ts, for a later window
     tables: dict[str, TableFacts] = {}
     ddl: list[DdlFacts] = []
