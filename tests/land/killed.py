@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.forks import import_before
 from tests.land.archive import HOUR, make_feed
 from tidelake.io.kafka import Topics
 from tidelake.io.storage import Store, _S3Store
@@ -39,8 +39,8 @@ def main(root: Path, live: dict[str, Any]) -> None:
 
 
 def until_one_survives(run: Callable[[int], object]) -> None:
-    """Fork a run for each point, and tell how many were killed and how the last one ended."""
-    pa.array([0])  # pyarrow imports pandas at its first use: once here, not in every fork
+    """Fork a run for each point, and tell how many were killed and how the last one ended. Point 0 is never reached, and goes before."""
+    import_before(lambda: run(0))
     point = 0
     while True:
         point += 1
