@@ -1,11 +1,17 @@
-"""Runs audit.py, the independent reader, as a program."""
+"""Runs audit.py, the independent reader: as a program, or for one of many lakes in the test's process."""
 
 from __future__ import annotations
 
+import io
 import re
+import runpy
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from unittest import mock
+
+import pytest
 
 from tidelake.lake.opened import Lake
 
@@ -20,8 +26,12 @@ def ran(lake: str, *options: str, feed: str = "shop") -> tuple[int, list[str]]:
 
 
 def audited(lake: Lake, *options: str) -> tuple[int, list[str]]:
-    """Exit code and lines of output on a lake."""
-    return ran(lake.store.uri, *options)
+    """Exit code and lines of output on a lake. The script is loaded anew each time, without a process of its own."""
+    arguments, out = [str(SCRIPT), lake.store.uri, "shop", *options], io.StringIO()
+    with mock.patch.object(sys, "argv", arguments), redirect_stdout(out), pytest.raises(SystemExit) as left:
+        runpy.run_path(str(SCRIPT), run_name="__main__")
+    assert isinstance(left.value.code, int)
+    return left.value.code, out.getvalue().splitlines()
 
 
 def first_wrong(lake: Lake, *options: str) -> tuple[int, str, str]:

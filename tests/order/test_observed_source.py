@@ -9,50 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.order.row_events import AGAIN, EVENT, EVENTS, HOURS, place
 from tidelake.order.observed_source import PLACES, ObservedJob, PlaceRules, groups_of, merged
-from tidelake.order.repeated_offsets import Again
-
-HOURS = ("2026-01-05T10", "2026-01-05T11", "2026-01-05T12")
-AGAIN = Again(hour=HOURS[1], topic="a", partition=0, offsets=((2, 4), (7, 7)))
-WORDS = pa.dictionary(pa.int32(), pa.string())
-EVENTS = pa.schema(
-    [
-        *((name, WORDS) for name in ("hour", "topic", "op", "database", "table")),
-        *((name, pa.int64()) for name in ("offset", "commit_ts", "row_schema", "before_schema")),
-        ("partition", pa.int32()),
-        ("ordinal", pa.int32()),
-    ]
-)
-EVENT = st.fixed_dictionaries(
-    {
-        "hour": st.sampled_from(HOURS),
-        "topic": st.sampled_from("ab"),
-        "partition": st.integers(0, 1),
-        "offset": st.integers(0, 9),
-        "ordinal": st.integers(0, 3),
-        "op": st.sampled_from(["insert", "update", "delete"]),
-        "commit_ts": st.none() | st.integers(-2, 40),
-        "database": st.just("d"),
-        "table": st.sampled_from("tu"),
-        "row_schema": st.none() | st.integers(1, 2),
-        "before_schema": st.none() | st.integers(1, 2),
-    }
-)
-
-
-def place(event: dict[str, Any], job: ObservedJob) -> str:
-    ts = event["commit_ts"]
-    if ts is None:
-        return "undated"
-    if ts < 0:
-        return "huge"
-    if ts > job.rules.resolved_ts:
-        return "waiting"
-    if ts > job.rules.applied_ts:
-        return "window"
-    if event["hour"] not in job.rules.new:
-        return "published"
-    return "seeded" if ts <= job.rules.seeded_ts else "late"
 
 
 def expected(events: list[dict[str, Any]], job: ObservedJob) -> list[dict[str, Any]]:
@@ -61,7 +19,7 @@ def expected(events: list[dict[str, Any]], job: ObservedJob) -> list[dict[str, A
         if any(a.has(e) for a in job.rules.again):
             continue
         at = (e["hour"], e["topic"], e["partition"]) if job.by_offsets else (None, None, None)
-        groups[e["database"], e["table"], e["row_schema"], e["before_schema"], PLACES.index(place(e, job)), *at].append(e)
+        groups[e["database"], e["table"], e["row_schema"], e["before_schema"], PLACES.index(place(e, job.rules)), *at].append(e)
     out = []
     for (database, table, row_schema, before_schema, number, hour, topic, partition), mine in groups.items():
         ts = [e["commit_ts"] for e in mine if e["commit_ts"] is not None]

@@ -152,6 +152,13 @@ def test_a_feed_may_go_on_without_them_and_a_redo_brings_them(
         assert quarantine(lake, monkeypatch, capsys, "list") == "the quarantine is empty\n"
 
 
+def test_they_are_put_aside_without_spark_in_a_small_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(Lake, "spark")
+    with opened(tmp_path, policy=Policy(on_reject="publish_incomplete")) as (feed, lake):
+        publish(lake, feed.add(lake, first_hour()))
+        assert rows_of(lake, "d.k") == FITTING
+
+
 def test_a_message_is_shown_with_the_bytes_that_were_landed(tmp_path: Path) -> None:
     feed = archive.make_feed(tmp_path, partitions=1)
     archive.put(feed, 0, archive.messages(3, 8))

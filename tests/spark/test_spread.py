@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,13 +12,9 @@ from hypothesis import strategies as st
 from tests.lake import lakes
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
-from tidelake.spark.spread import by_bucket, in_parts, split_bytes
+from tidelake.spark.spread import by_bucket, in_parts
 
 MIB = 1 << 20
-
-
-def spark(tasks: int) -> Any:
-    return SimpleNamespace(conf=SimpleNamespace(get=lambda _: str(tasks)))
 
 
 @given(st.dictionaries(st.text("abcdef", min_size=1), st.integers(0, 80 * MIB), max_size=40), st.integers(1, 9))
@@ -37,10 +32,6 @@ def test_as_many_tasks_as_run_at_once_or_as_keep_each_small() -> None:
     assert [len(in_parts(n, small)) for n in (1, 4, 200)] == [2, 4, 100]
     assert in_parts(4, {"a": 1}) == [["a"]]
     assert in_parts(4, {}) == []
-
-
-def test_files_are_split_for_all_tasks_but_not_below_what_a_task_costs() -> None:
-    assert [split_bytes(spark(4), size * MIB) for size in (0, 2, 20, 4_000)] == [MIB, MIB, 5 * MIB, 128 * MIB]
 
 
 @pytest.mark.usefixtures("spark_app")

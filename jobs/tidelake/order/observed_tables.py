@@ -27,7 +27,6 @@ from tidelake.order.progress import WindowProgress
 from tidelake.order.repeated_offsets import Again
 from tidelake.spark.run_parts import Workers, WorkersFor
 from tidelake.spark.spread import in_parts
-from tidelake.spark.sql_text import literal
 
 _OBSERVED = ("database", "table", "row_schema", "before_schema", "rows", "first_ts", "last_ts")
 
@@ -58,9 +57,7 @@ class WindowRows:
         waiting: Rows after the window.
         undated: Rows without a commit ts.
         repeated: Rows that the producer had sent before, by table name as sent.
-        where: SQL for the window's rows.
-        where_any: SQL for all rows of the hours to scan.
-        rules: Which rows are late, among others.
+        rules: Which rows are the window's, which are late, among others.
         late_from: Lowest commit ts of the late rows.
         late_names: Tables of the late rows, as sent.
         partitions: Where the window's rows come from, if the feed is ordered by offsets.
@@ -75,8 +72,6 @@ class WindowRows:
     waiting: int
     undated: int
     repeated: dict[str, int]
-    where: str
-    where_any: str
     rules: PlaceRules
     late_from: int
     late_names: list[tuple[str, str]]
@@ -161,16 +156,13 @@ def look(
         OrderError: TSO_TOO_LARGE, NO_COMMIT_TS, TOO_MANY_POSITIONS.
         StorageError: TABLE_MOVED: a file of the events table is not in its folder.
     """
-    scan = ", ".join(literal(h) for h in done.scan)
-    where_any = " AND NOT ".join([f"kind = 'row' AND hour IN ({scan})", *(again.sql for again in (*done.again, *repeated))])
-    a, m = window.applied_ts, window.resolved_ts
     files = event_keys(events, done.scan)
     reading = workers(files.values())
     rules = PlaceRules(
         again=list(done.again),
         new=[*done.changed, *done.hours],
-        applied_ts=a,
-        resolved_ts=m,
+        applied_ts=window.applied_ts,
+        resolved_ts=window.resolved_ts,
         seeded_ts=seeded_ts,
         repeated=list(repeated),
     )
@@ -189,8 +181,6 @@ def look(
         waiting=waiting,
         undated=undated,
         repeated=dict(_by_table(r for r in found if r["place"] == "repeated")),
-        where=f"{where_any} AND commit_ts > {a} AND commit_ts <= {m}",
-        where_any=where_any,
         rules=rules,
         late_from=min((r["first_ts"] for r in behind), default=0),
         late_names=sorted({(r["database"], r["table"]) for r in behind}),

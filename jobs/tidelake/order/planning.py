@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tidelake.config.lake_paths import BRANCH, CATALOG
+from tidelake.config.lake_paths import BRANCH
 from tidelake.decode.known import opening
 from tidelake.decode.record import refusals_named
 from tidelake.decode.statements import WITHOUT_DDL, since
@@ -30,10 +30,6 @@ from tidelake.order.repeats.sent_again import SentAgain, sent_again
 from tidelake.order.repeats.statements import StatementPlace, place_of
 from tidelake.order.schema_mismatches import Aside, put_aside
 from tidelake.order.window_base import WindowBase
-from tidelake.spark.spread import split_bytes
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _DDL = ["commit_ts", "database", "ddl"]
 
@@ -115,7 +111,7 @@ def plan_window(lake: Lake, begins: WindowBase, fence: int) -> PlannedWindow:
     told, tidb = feed.protocol not in WITHOUT_DDL, feed.of_tidb
     names, ledger, unknown = compile_window(known, sent, seen.observed, feed.policy, has_ddl=told, of_tidb=tidb)
     take(lake.catalog, feed, names)
-    aside = put_aside(feed, lake.store, lambda: _row_events(lake, events, done.scan), seen, unknown, base.seq)
+    aside = put_aside(lake, events, done.scan, seen, unknown, base.seq)
     return PlannedWindow(
         lake=lake,
         hour=hour,
@@ -152,14 +148,6 @@ def _before(lake: Lake, cut: Cut) -> Cut | None:
         read_cut(lake.store, lake.feed.name, seq) for seq in sorted(lineage(lake.catalog, lake.feed.name), reverse=True) if seq < cut.seq
     )
     return next((c for c in earlier if c.resolved_ts < cut.resolved_ts and not is_ahead(lake.feed, lake.store, c)), None)
-
-
-def _row_events(lake: Lake, events: LakeTable, hours: Sequence[str]) -> DataFrame:
-    """The events table at its current snapshot, split so that all cores read these hours."""
-    size = sum(f.size for f in events.files({"kind": "row", "hour": list(hours)}, [], events.main)) if hours else 0
-    spark = lake.spark
-    reader = spark.read.option("versionAsOf", events.main).option("split-size", split_bytes(spark, size)).option("file-open-cost", 1 << 16)
-    return reader.table(f"{CATALOG}.{events.identifier}")
 
 
 def _statements(

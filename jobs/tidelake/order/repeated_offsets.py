@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidelake.land.store.ranges import Ranges
-from tidelake.spark.sql_text import literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,19 +27,8 @@ class Again:
     offsets: Ranges
     ordinals: Ranges = ()
 
-    @property
-    def sql(self) -> str:
-        """Return the SQL condition for these events."""
-        terms = [f"hour = {literal(self.hour)}", f"topic = {literal(self.topic)}", f"partition = {self.partition}"]
-        terms += [f"({_between(column, spans)})" for column, spans in (("offset", self.offsets), ("ordinal", self.ordinals)) if spans]
-        return f"({' AND '.join(terms)})"
-
     def has(self, event: Mapping[str, Any]) -> bool:
         """Whether an event is one of these."""
         mine = (event["hour"], event["topic"], event["partition"]) == (self.hour, self.topic, self.partition)
         here = any(a <= event["offset"] <= b for a, b in self.offsets)
         return mine and here and (not self.ordinals or any(a <= event["ordinal"] <= b for a, b in self.ordinals))
-
-
-def _between(column: str, spans: Ranges) -> str:
-    return " OR ".join(f"{column} BETWEEN {a} AND {b}" for a, b in spans)

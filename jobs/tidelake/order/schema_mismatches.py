@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, TypeAdapter
@@ -23,18 +24,19 @@ from tidelake.history.window import SchemaMismatch
 from tidelake.io.documents import Document, parsed
 from tidelake.io.storage import Store
 from tidelake.io.texts import plural
-from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cuts import lineage, published
 from tidelake.lake.decisions import Rejected, by_decision
+from tidelake.lake.opened import Lake
 from tidelake.land.store.landed import read_landed
 from tidelake.land.store.manifest import newest
+from tidelake.order.event_keys import event_keys
+from tidelake.order.mismatch_reader import GROUPS, MismatchJob, MismatchReader, merged
 from tidelake.order.observed_tables import WindowRows
-from tidelake.order.rows_aside import SENT_SCHEMA, RowsAside
+from tidelake.order.rows_aside import RowsAside
+from tidelake.spark.spread import in_parts
 from tidelake.tso import show
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _NAMED = 10  # tables that an error names
 
@@ -93,15 +95,13 @@ class _Groups(Document):
 _OF_0_1 = TypeAdapter(list[MismatchGroup])  # the whole document, as 0.1.0 wrote it
 
 
-def put_aside(
-    feed: Feed, store: Store, frame: Callable[[], DataFrame], seen: WindowRows, found: Sequence[SchemaMismatch], seq: int
-) -> Aside:
+def put_aside(lake: Lake, events: LakeTable, hours: Sequence[str], seen: WindowRows, found: Sequence[SchemaMismatch], seq: int) -> Aside:
     """Take the mismatches out of the window's rows and store their groups.
 
     Args:
-        feed: The feed.
-        store: The lake's store.
-        frame: Returns the row events; called only if there are mismatches.
+        lake: The feed's lake.
+        events: The events table; read only if there are mismatches.
+        hours: Its hours to read.
         seen: The window's rows.
         found: The mismatches.
         seq: Number of the next cut.
@@ -110,7 +110,8 @@ def put_aside(
         OrderError: SCHEMA_MISMATCH or UNDEFINED_TABLE, at the first row: a group has no decision and the feed's policy is `on_reject =
             "block"`.
     """
-    groups = _groups(feed, frame(), seen, found) if found else []
+    feed, store = lake.feed, lake.store
+    groups = _groups(lake, events, hours, seen, found) if found else []
     key = mismatches_key(feed.name, seq)
     if groups or store.head(key) is not None:  # an earlier attempt may have written groups that are solved now
         store.write(key, _Groups(groups=groups).model_dump_json(indent=1).encode())
@@ -151,33 +152,21 @@ def raw_message(store: Store, feed: str, hour: str, at: Coordinates) -> tuple[by
     return None, None
 
 
-def _groups(feed: Feed, frame: DataFrame, seen: WindowRows, found: Sequence[SchemaMismatch]) -> list[MismatchGroup]:
-    """The groups, from one job over the window's narrow columns."""
-    from pyspark.sql import functions as F
-
-    rows = frame.where(f"({seen.where}) AND ({' OR '.join(_place(m).sql for m in found)})")
-    place = F.struct("topic", "partition", "offset")
-    grouped = rows.groupBy("hour", "database", "table", F.expr(SENT_SCHEMA).alias("sent")).agg(
-        F.min(place).alias("first"),
-        F.min_by("timestamp_ms", place).alias("timestamp_ms"),
-        F.min("commit_ts").alias("first_ts"),
-        F.count("*").alias("rows"),
-    )
+def _groups(lake: Lake, events: LakeTable, hours: Sequence[str], seen: WindowRows, found: Sequence[SchemaMismatch]) -> list[MismatchGroup]:
+    """The groups, from one job of workers."""
+    files = event_keys(events, hours)
+    workers = lake.workers(files.values())
+    parts, aside = in_parts(workers.tasks, files), [_place(m) for m in found]
+    job = MismatchJob(events=events.table.location(), parts=parts, rules=seen.rules, aside=aside)
+    grouped = merged([pa.Table.from_pylist(workers.rows(MismatchReader(job)), schema=GROUPS)]).to_pylist()
     said = {(m.observed_table.database, m.observed_table.table, m.observed_table.row_schema.id): m for m in reversed(found)}
-    groups = [
-        MismatchGroup(
-            hour=r["hour"],
-            **r["first"].asDict(),
-            timestamp_ms=r["timestamp_ms"],
-            first_ts=r["first_ts"],
-            rows=r["rows"],
-            table=said[r["database"], r["table"], r["sent"]].table,
-            error=_error(feed, said[r["database"], r["table"], r["sent"]], r["rows"], r["first_ts"]),
-            code=_code(said[r["database"], r["table"], r["sent"]]),
-        )
-        for r in grouped.collect()
-    ]
+    groups = [_group(lake.feed, r, said[r["database"], r["table"], r["sent"]]) for r in grouped]
     return sorted(groups, key=lambda g: (g.hour, g.topic, g.partition, g.offset))
+
+
+def _group(feed: Feed, row: dict[str, Any], m: SchemaMismatch) -> MismatchGroup:
+    mine = {name: row[name] for name in ("hour", "topic", "partition", "offset", "timestamp_ms", "first_ts", "rows")}
+    return MismatchGroup(**mine, table=m.table, error=_error(feed, m, row["rows"], row["first_ts"]), code=_code(m))
 
 
 def _place(m: SchemaMismatch) -> RowsAside:

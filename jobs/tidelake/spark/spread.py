@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 THREADS = 4  # number of tables processed concurrently
 _TASK_BYTES = 64 << 20  # approximate bytes of objects per task
-_SPLIT_BYTES = (1 << 20, 128 << 20)  # bytes of files per task: least, most
 
 
 def by_bucket(rows: DataFrame, buckets: int) -> DataFrame:
@@ -31,12 +30,6 @@ def in_parts(tasks: int, sizes: Mapping[str, int]) -> list[list[str]]:
         size, n, keys = parts[0]
         heapreplace(parts, (size + sizes[key], n, [*keys, key]))
     return [sorted(keys) for _, _, keys in sorted(parts, key=lambda p: p[1]) if keys]
-
-
-def split_bytes(spark: SparkSession, size: int) -> int:
-    """Return the bytes of Iceberg's files for each reading task. Iceberg's default would leave cores idle below 16 MiB per core."""
-    least, most = _SPLIT_BYTES
-    return max(least, min(most, size // tasks(spark)))
 
 
 def tasks(spark: SparkSession) -> int:
