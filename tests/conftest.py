@@ -82,10 +82,10 @@ def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
 def workers(request: pytest.FixtureRequest, spark_app: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who reads parts: Spark's workers, as where an application runs already, or this process, as where none does and parts are small."""
     from tidelake.lake.opened import Lake
-    from tidelake.spark.run_parts import ThisProcess
+    from tidelake.spark.run_parts import SparkWorkers, ThisProcess
 
-    if request.param == "this process":
-        monkeypatch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker))
+    here = request.param == "this process"
+    monkeypatch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker) if here else SparkWorkers(lake.spark))
     return str(request.param)
 
 

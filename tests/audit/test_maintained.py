@@ -16,7 +16,7 @@ from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.maintain import maintain
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 SETTINGS = {"keep_cuts": "1d", "keep_daily": "60d", "small_files": 3}
 
 

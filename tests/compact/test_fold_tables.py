@@ -35,7 +35,7 @@ from tidelake.lake.folding.units import Unit
 from tidelake.lake.opened import Lake
 from tidelake.spark.buckets import buckets_of
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 COMPARED = {"compared": 7, "duplicate_inserts": 1, "examples": ["id=9 at t[0]@47: insert of a row that already exists"]}
 SQL = """CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20));

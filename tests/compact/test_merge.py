@@ -51,7 +51,7 @@ def test_the_choice_follows_from_counts(
     assert made.why.startswith(why) if why else made.why == ""
 
 
-@pytest.mark.usefixtures("spark_app", "forced")
+@pytest.mark.usefixtures("small_hours", "forced")
 @pytest.mark.parametrize("buckets", [1, 8])
 def test_rows_are_deleted_by_position_until_there_are_many(buckets: int, tmp_path: Path) -> None:
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=buckets)}, policy=Policy(before_images="all")) as (made, lake):

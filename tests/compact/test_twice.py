@@ -15,7 +15,7 @@ from tidelake.spark.session import spark_session
 KEYS = pa.table({"id": [1, 2, 1, 3, 3], "`b.c`": ["x", "x", "x", "y", "z"]})
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_key_of_two_columns_that_is_there_twice_is_found(tmp_path: Path) -> None:
     twice = [{"id": 1, "`b.c`": "x"}]
     (tmp_path / "lake").mkdir()

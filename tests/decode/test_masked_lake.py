@@ -46,7 +46,7 @@ KVN = ("id bigint", "v varchar", "n int")
 CLEAR = b"CLEAR"  # in every value that no reader may see
 DIGITS = 7305519
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 def digest(text: str) -> str:

@@ -20,7 +20,7 @@ from tidelake.run import run_hour
 FEED = "bazaar-debezium"
 TOPICS = {"debezium": "bazaar.debezium", "debezium-bare": "bazaar.debezium-bare"}
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 class Carried(Workload):

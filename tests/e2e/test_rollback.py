@@ -35,7 +35,7 @@ def test_every_place_is_there(place: str) -> None:
     assert callable(attrgetter(path)(import_module(module)))
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 @pytest.mark.long
 @pytest.mark.parametrize("where", PLACES)
 def test_a_rollback_killed_anywhere_is_finished_and_the_hour_runs_again(where: str, shop: Bazaar) -> None:
@@ -66,7 +66,7 @@ def test_a_rollback_killed_anywhere_is_finished_and_the_hour_runs_again(where: s
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_redo_with_the_same_decoder_says_that_nothing_is_different(shop: Bazaar) -> None:
     assert shop.run_hours(2) == 0
     hours = ["--from", shop.hours[0], "--to", shop.hours[1]]

@@ -24,7 +24,7 @@ FEED = "bazaar-sink"
 OPTIONS = {"csv": "include_commit_ts = true\noutput_old_value = true", "canal-json": "enable_tidb_extension = true"}
 FORMS = {"csv": "csv", "canal-json": "json"}
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 class ByHours(Delivery):

@@ -315,7 +315,7 @@ def test_delete_files_are_named_and_so_are_no_orphans(tmp_path: Path) -> None:
         assert made.read() == made.rows
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_spark_reads_deletes_and_rewrites_the_same_rows(tmp_path: Path) -> None:
     with opened(tmp_path) as (_, lake):
         made = Bucketed(lake.catalog, **{"write.delete.mode": "merge-on-read", "write.delete.granularity": "file"})

@@ -88,7 +88,7 @@ def test_a_column_called_like_the_partition_field_of_another_one_is_no_trouble(t
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, spark_app: None) -> Iterator[Lake]:
+def lake(tmp_path_factory: pytest.TempPathFactory, small_hours: None) -> Iterator[Lake]:
     """Two cuts: columns are renamed to and from a reserved name, and one is added, between them."""
     with opened(tmp_path_factory.mktemp("reserved"), SQL, tables={"d.k": TablePolicy(buckets=2)}) as (feed, lake):
         first = [

@@ -158,7 +158,7 @@ def test_a_redo_from_before_the_export_is_refused(tmp_path: Path) -> None:
         assert (refused.value.code, refused.value.remedy) == ("BEFORE_SEED", "redo hours after 2026-01-01T11")
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_redo_brings_in_hours_below_the_first_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as (feed, lake):
         feed.hour, ten = 10, [row(0, "insert", 10, KV, ("1", "a")), *resolved(15)]

@@ -10,7 +10,7 @@ from tests.benchmarks.maintenance import curve
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_after_200_cuts_files_snapshots_and_metadata_are_as_after_three_days(tmp_path: Path) -> None:
     kept = list(curve(tmp_path / "kept", 200, every=24))
     third, last = kept[2], kept[-1]
@@ -23,7 +23,7 @@ def test_after_200_cuts_files_snapshots_and_metadata_are_as_after_three_days(tmp
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_without_maintenance_they_grow(tmp_path: Path) -> None:
     [first, last] = [p for p in curve(tmp_path / "left", 72, every=None) if p.cuts in (24, 72)]
     assert (first.files, last.files) == (25, 73)

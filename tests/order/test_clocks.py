@@ -34,7 +34,7 @@ END = int(datetime(2026, 1, 5, 11, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_watermark_of_another_century_does_not_count_and_the_feed_goes_on(tmp_path: Path) -> None:
     with opened(tmp_path, partitions=2) as (feed, lake):
         first = [row(0, "insert", 10, KV, ("1", "a")), *resolved(20, 0, 1), *resolved(FAR, 0, 1)]

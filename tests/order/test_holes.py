@@ -45,7 +45,7 @@ def test_offsets_behind_a_hole_count_once_later_hours_have_filled_it(tmp_path: P
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_rows_that_came_with_a_later_hour_are_published_in_their_order_and_none_is_late(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         for runs, ts in ((TEN, 150), (ELEVEN, 200)):

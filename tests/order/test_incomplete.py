@@ -86,7 +86,7 @@ def test_a_window_is_refused_for_its_own_reasons_and_not_for_those_of_earlier_cu
     assert "would be published incomplete: GAP: t[0] offsets 5 to 9" in str(refused.value)
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_message_that_is_left_out_is_named_in_certificate_status_and_report_or_blocks(tmp_path: Path) -> None:
     policy = Policy(on_reject="publish_incomplete", incomplete="block")
     with opened(tmp_path, policy=policy) as (feed, lake):

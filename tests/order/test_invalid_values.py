@@ -37,7 +37,7 @@ def heard(feed: Feeder) -> tuple[str, list[str]]:
     return str(refused.value), told
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_value_that_does_not_fit_is_shown_with_its_row_and_the_setting_that_lets_it_pass(tmp_path: Path) -> None:
     with opened(tmp_path, SQL) as (feed, _):
         error, told = heard(feed)
@@ -57,7 +57,7 @@ def test_a_value_that_does_not_fit_is_shown_with_its_row_and_the_setting_that_le
             assert rows_of(again, "d.k") == table(("1", "a@b.c", None, None), ("2", "a@b.c", None, "2026-01-05"), names=names)
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_masked_key_is_shown_under_its_mask(tmp_path: Path) -> None:
     with opened(tmp_path, SQL, columns=MASKED, policy=Policy(mask_key=KEY)) as (feed, _):
         error, _ = heard(feed)

@@ -14,7 +14,7 @@ from tests.order.offset_feeds import A, B, C, Truth, ddl, drop, opened, put, sen
 from tidelake.run import run_hour
 from tidelake.tso import begin_ts, end_ts, format_hour
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 TWO, MOVED, SEVEN = {"id": "2", "v": "b"}, {"id": "2", "v": "c"}, {"id": "7", "v": "s"}
 WIDE = {"id": "3", "v": "x", "n": "5"}

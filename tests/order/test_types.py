@@ -31,7 +31,7 @@ Rows = Callable[[], pa.RecordBatchReader]
 
 
 @pytest.fixture(scope="module")
-def stored(spark_app: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+def stored(small_hours: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
     """What each engine reads of one table that holds all cases, written by one job."""
     folder = tmp_path_factory.mktemp("types")
     catalog = lakes.catalog(folder)

@@ -19,7 +19,7 @@ SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m
 PARTS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
 SQL += f"CREATE TABLE d.p (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS};"
 
-pytestmark = pytest.mark.usefixtures("spark_app")
+pytestmark = pytest.mark.usefixtures("small_hours")
 
 
 @pytest.fixture(scope="module")

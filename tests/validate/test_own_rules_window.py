@@ -45,7 +45,7 @@ severity = "warning"
 """
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_rules_of_every_basis_are_judged_and_a_window_of_deletes_only_by_its_counts(tmp_path: Path) -> None:
     inserts = [row(0, "insert", 10 + n, KV, (i, v)) for n, (i, v) in enumerate([("1", "ab"), ("3", "xa"), ("2", "a")])]
     deletes = [row(0, "delete", 60 + n, KV, None, (i, v)) for n, (i, v) in enumerate([("1", "ab"), ("3", "xa")])]
@@ -82,7 +82,7 @@ def test_rules_of_every_basis_are_judged_and_a_window_of_deletes_only_by_its_cou
     assert (result.results[0].result, result.results[1].result) == ({"observed_value": 3}, {"observed_value": 0})
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_rule_that_cannot_be_judged_keeps_a_window_back_and_says_what_to_use(tmp_path: Path) -> None:
     with opened(tmp_path) as (feed, lake):
         (feed.feed.folder / "expectations").mkdir()

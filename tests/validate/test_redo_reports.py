@@ -30,7 +30,7 @@ def counts(lake: Lake, hour: str) -> tuple[int | None, int | None]:
     return facts["cut"], facts["superseded_by"]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_after_a_redo_the_old_pages_lead_to_its_page_and_its_page_says_which_rows_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +64,7 @@ def test_after_a_redo_the_old_pages_lead_to_its_page_and_its_page_says_which_row
         assert "Decoded: feed shop has processed the hour up to this stage and published nothing of it yet" in page(lake, TWELVE).words
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_redo_that_was_killed_while_it_published_is_reported_by_the_run_that_finishes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def refused(feed: Feeder, lake: Lake, messages: list[Message], rules: str, table
     return error.value, {name: lake.store.read(key).decode() for name, key in keys.items()}
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_refused_window_shows_its_rows_everywhere_and_masked_columns_only_under_their_masks(tmp_path: Path) -> None:
     sent = [row(0, "insert", 10, SENT, (*CLEAR, "12.50")), row(0, "insert", 11, SENT, (*CLEAR[:-1], None, "999.00"))]
     with opened(tmp_path, SQL, columns=MASKED, policy=Policy(mask_key=KEY)) as (feed, lake):
@@ -114,7 +114,7 @@ def test_a_refused_window_shows_its_rows_everywhere_and_masked_columns_only_unde
         assert not [name for name, text in (written | {"error": str(error)}).items() if clear in text], clear
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_row_of_a_table_without_key_is_shown_by_its_value_and_its_message(tmp_path: Path) -> None:
     rule = '[[expect]]\ntype = "expect_column_values_to_match_regex"\ncolumn = "v"\nregex = "^a"\n'
     sent = [row(0, "insert", 10, TEXT, ("a",), table="m"), row(0, "insert", 11, TEXT, ("b",), table="m")]
@@ -127,7 +127,7 @@ def test_a_row_of_a_table_without_key_is_shown_by_its_value_and_its_message(tmp_
     assert "found 1 bad value among 2 (50 %), such as 'b' at t[0]@1; nothing of the window is published" in error.message
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_null_in_a_key_is_shown_with_its_event(tmp_path: Path) -> None:
     sent = [row(0, "insert", 10, SENT, ("1", "a", "b", "1", "1.00")), row(0, "insert", 11, SENT, (None, "a", "b", "1", "1.00"))]
     with opened(tmp_path, SQL) as (feed, lake):

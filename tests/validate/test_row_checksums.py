@@ -98,7 +98,7 @@ def published(tmp_path: Path) -> Iterator[tuple[Lake, str]]:
         yield lake, hour
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_verdicts_are_counted_by_table_and_stand_in_certificate_and_report(published: tuple[Lake, str]) -> None:
     lake, hour = published
     assert len(rows_of(lake, "d.k")) == 4  # they warn, and nothing is lost

@@ -68,7 +68,7 @@ def files(lake: Lake) -> dict[str, SuggestedFile]:
     return {i.name: suggest(lake, cut, i, 48) for i in tables}
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_suggested_file_loads_and_the_hours_that_it_came_from_pass_it(tmp_path: Path) -> None:
     masks = {"d.k": {"mail": ColumnPolicy(mask="hash"), "part": ColumnPolicy()}}
     with opened(tmp_path, SQL, columns=masks, policy=Policy(mask_key="a key of more than 16 bytes")) as (feed, lake):
@@ -113,7 +113,7 @@ def test_a_suggested_file_loads_and_the_hours_that_it_came_from_pass_it(tmp_path
     assert [r.type for r in found["d.m"].rules][:2] == ["expect_column_values_to_not_be_null", "expect_column_values_to_be_in_set"]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_column_that_was_masked_when_its_rows_were_written_reveals_nothing_after_its_mask_is_removed(tmp_path: Path) -> None:
     with opened(tmp_path, SQL, columns={"d.k": {"grade": ColumnPolicy(mask="truncate(1)")}}) as (feed, lake):
         publish(lake, hour(feed, lake, HOURS[0], 0))
@@ -123,7 +123,7 @@ def test_a_column_that_was_masked_when_its_rows_were_written_reveals_nothing_aft
     assert not [r for r in k.rules if r.arguments.get("column") == "grade"]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_renamed_column_is_suggested_by_its_present_name(tmp_path: Path) -> None:
     with opened(tmp_path, SQL) as (feed, lake):
         publish(lake, hour(feed, lake, HOURS[0], 0))

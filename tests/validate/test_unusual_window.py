@@ -48,7 +48,7 @@ def hours() -> tuple[list[Message], list[Message]]:
     return first, [*second, *resolved(at[2] - from_ms(1000))]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_an_unusual_hour_is_published_with_a_warning_everywhere(tmp_path: Path) -> None:
     first, second = hours()
     with opened(tmp_path) as (feed, lake):
@@ -72,7 +72,7 @@ def test_an_unusual_hour_is_published_with_a_warning_everywhere(tmp_path: Path) 
     assert [(c["table"], c["observed"]) for c in status["checks"]["first"]] == [(c["table"], c["observed"]) for c in checks]
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_a_feed_may_block_on_unusual_numbers(tmp_path: Path) -> None:
     first, second = hours()
     with opened(tmp_path, policy=Policy(on_finding={"UNUSUAL_NUMBERS": "block"})) as (feed, lake):

@@ -15,7 +15,7 @@ from tidelake.tso import parse_hour
 from tidelake.validate.written import AT_HAND, appended, as_frame, rows_at_hand, written
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_changes_null_keys_and_bounds_are_counted_the_same_both_ways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path) as (feed, lake):
         publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *resolved(15)]))
@@ -43,7 +43,7 @@ TYPES = "id BIGINT PRIMARY KEY, n INT, p DECIMAL(12,2), at DATETIME(6), seen TIM
 EVERY = "7", "12.50", "2026-01-05 10:00:00.123456", "2026-01-05 10:00:00.5", "2026-01-05", "10:00:00", "0.5", "0.1", "\x01é"
 
 
-@pytest.mark.usefixtures("spark_app")
+@pytest.mark.usefixtures("small_hours")
 def test_rows_are_the_same_frame_read_by_spark_or_not(tmp_path: Path) -> None:
     sent = row_schema(*KINDS, "v vector", "j json", "u bigint unsigned", "b bit")
     with opened(tmp_path, f"CREATE TABLE d.k ({TYPES}, v VECTOR(2), j JSON, u BIGINT UNSIGNED, b BIT(9));") as (feed, lake):
