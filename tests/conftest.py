@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING
@@ -66,8 +66,13 @@ def topic(kafka: KafkaBroker) -> str:
 @pytest.fixture(scope="session")
 def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
     """One Spark application for all tests; lakes opened meanwhile use sessions of it. Its workers keep the environment it starts with."""
+    from tidelake.lake.opened import Lake
     from tidelake.spark.application import static_settings
+    from tidelake.spark.run_parts import SparkWorkers, ThisProcess, Workers, is_small
     from tidelake.spark.session import keep
+
+    def workers(lake: Lake, sizes: Iterable[int]) -> Workers:
+        return ThisProcess(lake.settings.worker) if _HERE[0] and is_small(sizes) else SparkWorkers(lake.spark)
 
     os.environ.update(s3_server.environment)
     os.environ.setdefault("TIDELAKE_DRIVER_MEMORY", "1g")
@@ -75,31 +80,29 @@ def spark_app(s3_server: EmbeddedS3) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("TIDELAKE_SPARK_CONF", f"{JAVA}={static_settings(brief=True)[JAVA]} {ROOM}")
             stack.enter_context(keep("tidelake tests", brief=True))
+        stack.enter_context(pytest.MonkeyPatch.context()).setattr(Lake, "workers", workers)
         yield
 
 
 @pytest.fixture(params=WORKERS)
 def workers(request: pytest.FixtureRequest, spark_app: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who reads parts: Spark's workers, as where an application runs already, or this process, as where none does and parts are small."""
-    from tidelake.lake.opened import Lake
-    from tidelake.spark.run_parts import SparkWorkers, ThisProcess
-
-    here = request.param == "this process"
-    monkeypatch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker) if here else SparkWorkers(lake.spark))
+    monkeypatch.setattr(f"{__name__}._HERE", [request.param == "this process"])
     return str(request.param)
 
 
-@pytest.fixture(scope="module")
-def small_hours(spark_app: None) -> Iterator[None]:
+@pytest.fixture(scope="session")
+def small_hours(spark_app: None) -> None:
     """This process reads parts, as it does in small hours; Spark is up for what else needs it. Tests of rules want no more."""
-    from tidelake.lake.opened import Lake
-    from tidelake.spark.run_parts import ThisProcess
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lake, "workers", lambda lake, sizes: ThisProcess(lake.settings.worker))
-        yield
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Spark's workers read parts for tests that ask for them alone, whatever ran before."""
+    used = getattr(item, "fixturenames", ())
+    _HERE[0] = "small_hours" in used or "spark_app" not in used
+
+
+_HERE = [True]  # whether this process reads small parts
 _NUMBERS = count(1)
 
 
