@@ -169,7 +169,11 @@ def _partition(random: Random, table: Present) -> str:
 
 
 def _repartition(random: Random, table: Present) -> str:
-    ways = ["HASH (`id`) PARTITIONS 2", "RANGE (`id`) (PARTITION `a` VALUES LESS THAN (5), PARTITION `b` VALUES LESS THAN (MAXVALUE))"]
+    ways = [
+        "HASH (`id`) PARTITIONS 2",
+        "KEY (`id`) PARTITIONS 4",
+        "RANGE (`id`) (PARTITION `a` VALUES LESS THAN (5), PARTITION `b` VALUES LESS THAN (MAXVALUE))",
+    ]
     return _alter(table, random.choice(["REMOVE PARTITIONING", *(f"PARTITION BY {w}" for w in ways)]))
 
 

@@ -54,7 +54,19 @@ def test_a_key_without_columns_is_the_primary_key(tidb: TiDB) -> None:
     assert _checked(tidb, present(tidb, "t"), ["b", "a"]) == 200
 
 
-def test_the_rows_of_a_truncated_partition_leave_the_lake(tidb: TiDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "moves",
+    [
+        [],
+        ["ADD PARTITION PARTITIONS 3", "TRUNCATE PARTITION p3"],
+        ["ADD PARTITION (PARTITION y)", "TRUNCATE PARTITION y"],
+        ["COALESCE PARTITION 1", "TRUNCATE PARTITION p1"],
+        ["ADD PARTITION (PARTITION y)", "COALESCE PARTITION 2", "ADD PARTITION PARTITIONS 2", "TRUNCATE PARTITION p1"],
+    ],
+)
+def test_the_rows_of_a_truncated_partition_leave_the_lake(
+    moves: list[str], tidb: TiDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Lake, "workers", in_this_process)
     _empty(tidb)
     made = {
@@ -70,9 +82,9 @@ def test_the_rows_of_a_truncated_partition_leave_the_lake(tidb: TiDB, tmp_path: 
     with copied(tidb, tmp_path, tables) as copy:
         stood = {t.name: len(rows(tidb, t)) for t in tables}
         for t in tables:
-            statement = f"ALTER TABLE {t.sql} TRUNCATE PARTITION p1"
-            tidb.execute(statement)
-            copy.executed(t.name, statement, tidb.ts())
+            for clause in ("TRUNCATE PARTITION p1", *moves):
+                tidb.execute(f"ALTER TABLE {t.sql} {clause}")
+                copy.executed(t.name, f"ALTER TABLE {t.sql} {clause}", tidb.ts())
             before = rows(tidb, t)
             _numbered(tidb, t, range(100, 120))
             copy.inserted(t, [r for r in rows(tidb, t) if r not in before], tidb.ts())

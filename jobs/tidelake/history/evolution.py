@@ -17,6 +17,7 @@ from tidelake.history.ddl.changes import (
     AddPrimary,
     AddUnique,
     Change,
+    CoalescePartitions,
     ColumnDef,
     CreateTable,
     DropColumn,
@@ -56,7 +57,7 @@ from tidelake.history.incarnations import (
     reshaped,
 )
 from tidelake.history.partition_exchange import exchanged
-from tidelake.history.partitions import added, dropped, emptied, reorganized
+from tidelake.history.partitions import added, coalesced, dropped, emptied, reorganized
 
 
 def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
@@ -209,7 +210,13 @@ def _(change: EmptyPartitions, catalog: Catalog, ts: int) -> Catalog:
 @_apply.register
 def _(change: AddPartitions, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    return catalog if found is None else catalog.with_(added(found, change.partitions))
+    return catalog if found is None else catalog.with_(added(found, change.partitions, change.count))
+
+
+@_apply.register
+def _(change: CoalescePartitions, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(coalesced(found, change.count))
 
 
 @_apply.register

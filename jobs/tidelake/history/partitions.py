@@ -20,7 +20,7 @@ from dataclasses import replace
 
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import Partition
-from tidelake.history.ddl.partition_clauses import first_day
+from tidelake.history.ddl.partition_clauses import first_day, numbered
 from tidelake.history.incarnations import Catalog, Column, Incarnation, Partitions, Removal
 from tidelake.history.partition_boxes import Bound, Interval, between
 
@@ -46,11 +46,21 @@ def dropped(i: Incarnation, names: tuple[str, ...]) -> Incarnation:
     return _with(i, tuple(p for p in i.partitions.parts if p.name.lower() not in gone)) if i.partitions else i
 
 
-def added(i: Incarnation, parts: tuple[Partition, ...]) -> Incarnation:
-    """Return the incarnation with more partitions. With HASH and KEY rows move, so their partition is not known any more."""
-    if i.partitions is None or not parts or i.partitions.kind in ("hash", "key"):
-        return replace(i, partitions=None)
-    return _with(i, (*i.partitions.parts, *parts))
+def added(i: Incarnation, parts: tuple[Partition, ...], count: int = 0) -> Incarnation:
+    """Return the incarnation with more partitions: these, or so many of HASH or KEY, in which each row then has another remainder."""
+    if i.partitions is None:
+        return i
+    have = i.partitions.parts
+    if i.partitions.kind in ("hash", "key"):
+        names = [p.name for p in parts] or [f"p{n}" for n in range(len(have), len(have) + count)]
+        parts = numbered(names, len(have))
+    return _with(i, (*have, *parts)) if parts else replace(i, partitions=None)
+
+
+def coalesced(i: Incarnation, count: int) -> Incarnation:
+    """Return the incarnation without its last partitions of HASH or KEY. They are not known any more if it has no more than so many."""
+    parts = i.partitions.parts if i.partitions is not None and i.partitions.kind in ("hash", "key") else ()
+    return _with(i, parts[:-count]) if 0 < count < len(parts) else replace(i, partitions=None)
 
 
 def reorganized(i: Incarnation, names: tuple[str, ...], parts: tuple[Partition, ...]) -> Incarnation:

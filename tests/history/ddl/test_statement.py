@@ -14,6 +14,7 @@ from tidelake.history.ddl.changes import (
     AddPrimary,
     AddUnique,
     Change,
+    CoalescePartitions,
     ColumnDef,
     CreateTable,
     DropColumn,
@@ -280,7 +281,10 @@ def unsupported(what: str) -> Unsupported:
         ("REBUILD PARTITION p", [effect("REBUILD PARTITION p")]),
         # no row leaves, all may move
         ("ADD PARTITION (PARTITION p VALUES LESS THAN (5))", [AddPartitions(*T, (Partition(name="p", below="5"),))]),
-        ("ADD PARTITION PARTITIONS 4", [AddPartitions(*T, ())]),
+        ("ADD PARTITION PARTITIONS 4", [AddPartitions(*T, (), 4)]),
+        ("ADD PARTITION NO_WRITE_TO_BINLOG PARTITIONS 4", [AddPartitions(*T, (), 4)]),
+        ("ADD PARTITION PARTITIONS x", [AddPartitions(*T, (), 0)]),
+        ("ADD PARTITION LOCAL (PARTITION a, PARTITION b)", [AddPartitions(*T, tuple(Partition(name=n, known=False) for n in "ab"))]),
         ("REORGANIZE PARTITION p, q INTO (PARTITION r VALUES LESS THAN (9))", [
             ReplacePartitions(*T, ("p", "q"), (Partition(name="r", below="9"),))
         ]),
@@ -298,7 +302,8 @@ def unsupported(what: str) -> Unsupported:
         ("PARTITION BY KEY (a(3)) PARTITIONS 2", [Repartition(*T, None)]),
         ("PARTITION BY KEY (a) PARTITIONS 2 UPDATE INDEXES (i GLOBAL)", [Repartition(*T, None)]),
         ("REMOVE PARTITIONING", [Repartition(*T, None)]),
-        ("COALESCE PARTITION 2", [Repartition(*T, None)]),
+        ("COALESCE PARTITION 2", [CoalescePartitions(*T, 2)]),
+        ("COALESCE PARTITION LOCAL 2", [CoalescePartitions(*T, 2)]),
         ("/*T![ttl] TTL = `a` + INTERVAL 1 DAY */", [NoEffect(*T, "ALTER TABLE")]),
         # rows that no event tells of
         ("DROP PARTITION p", [EmptyPartitions(*T, ("p",), True)]),

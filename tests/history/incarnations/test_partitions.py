@@ -182,9 +182,26 @@ def test_a_partition_by_a_column_beside_the_key_is_refused_as_rows_may_come_with
     )
 
 
-def test_rows_of_a_hash_move_when_partitions_are_added_and_are_not_told_any_more() -> None:
-    for clause in ("ADD PARTITION PARTITIONS 2", "COALESCE PARTITION 1"):
-        assert partitioned("HASH (id) PARTITIONS 4", clause).partitions is None
+@pytest.mark.parametrize("kind", ["HASH", "KEY"])
+@pytest.mark.parametrize(
+    ("clauses", "known"),
+    [
+        (["ADD PARTITION PARTITIONS 2"], ["p0", "p1", "p2", "p3", "p4"]),
+        (["ADD PARTITION (PARTITION x, PARTITION y)"], ["p0", "p1", "p2", "x", "y"]),
+        (["COALESCE PARTITION 1"], ["p0", "p1"]),
+        (["ADD PARTITION (PARTITION x)", "ADD PARTITION PARTITIONS 1", "COALESCE PARTITION 3"], ["p0", "p1"]),
+        (["COALESCE PARTITION 2", "ADD PARTITION (PARTITION x)"], ["p0", "x"]),
+    ],
+)
+def test_rows_move_when_the_number_of_partitions_changes(kind: str, clauses: list[str], known: list[str]) -> None:
+    i = partitioned(f"{kind} (id) PARTITIONS 3", "TRUNCATE PARTITION p1", *clauses, f"TRUNCATE PARTITION {known[-1]}")
+    assert (names(i), [r.values for r in i.removals]) == (known, [("1",), (str(len(known) - 1),)])
+    assert [r.modulus for r in i.removals] == [3, len(known)], "rows that left before had their partition by the former number"
+
+
+@pytest.mark.parametrize("clause", ["ADD PARTITION PARTITIONS x", "COALESCE PARTITION x", "COALESCE PARTITION 4"])
+def test_partitions_whose_number_is_not_told_are_not_known(clause: str) -> None:
+    assert partitioned("HASH (id) PARTITIONS 4", clause).partitions is None
 
 
 def test_what_the_catalog_keeps_of_a_partitioning() -> None:

@@ -10,6 +10,7 @@ from tidelake.history.ddl.changes import (
     AddPrimary,
     AddUnique,
     Change,
+    CoalescePartitions,
     DropColumn,
     DropIndex,
     DropPrimary,
@@ -27,7 +28,7 @@ from tidelake.history.ddl.changes import (
 )
 from tidelake.history.ddl.columns import column_def, position
 from tidelake.history.ddl.definition import index
-from tidelake.history.ddl.partition_clauses import definitions, names, partitioning
+from tidelake.history.ddl.partition_clauses import definitions, names, partition_count, partitioning
 from tidelake.history.ddl.tokens import END, Cursor
 
 QualifiedName = tuple[str, str]
@@ -175,10 +176,16 @@ def _added(cursor: Cursor, name: QualifiedName) -> list[Change]:
 
 def _add_partitions(cursor: Cursor, name: QualifiedName) -> list[Change]:
     cursor.skip("IF", "NOT", "EXISTS")
+    _local(cursor)
     if cursor.next.upper == "(":
         return [AddPartitions(*name, definitions(cursor))]
-    cursor.skip_clause()
-    return [AddPartitions(*name, ())]
+    cursor.skip("PARTITIONS")
+    return [AddPartitions(*name, (), partition_count(cursor))]
+
+
+def _coalesce(cursor: Cursor, name: QualifiedName) -> list[Change]:
+    _local(cursor)
+    return [CoalescePartitions(*name, partition_count(cursor))]
 
 
 def _drop_partitions(cursor: Cursor, name: QualifiedName) -> list[Change]:
@@ -200,6 +207,10 @@ def _reorganize(cursor: Cursor, name: QualifiedName) -> list[Change]:
 
 def _repartition(cursor: Cursor, name: QualifiedName) -> list[Change]:
     return [Repartition(*name, partitioning(cursor))]
+
+
+def _local(cursor: Cursor) -> None:
+    cursor.skip("NO_WRITE_TO_BINLOG") or cursor.skip("LOCAL")
 
 
 def _unpartition(cursor: Cursor, name: QualifiedName) -> list[Change]:
@@ -270,7 +281,7 @@ _CLAUSES: tuple[tuple[tuple[str, ...], Callable[[Cursor, QualifiedName], list[Ch
     (("REORGANIZE", "PARTITION"), _reorganize),
     (("PARTITION", "BY"), _repartition),
     (("REMOVE", "PARTITIONING"), _unpartition),
-    (("COALESCE", "PARTITION"), _unpartition),
+    (("COALESCE", "PARTITION"), _coalesce),
     (("DROP", "COLUMN"), _drop_column),
     (("DROP",), _drop),
     (("MODIFY",), _modify),

@@ -158,9 +158,22 @@ class EmptyPartitions(Change):
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions(Change):
-    """Adds partitions after the last one. () if only their number is given; rows move then."""
+    """Adds partitions after the last one. With HASH and KEY rows move.
+
+    Attributes:
+        partitions: The partitions; () if only their number is given.
+        count: Their number, if it is given; they are then called p<n>, n being their place from 0 on.
+    """
 
     partitions: tuple[Partition, ...]
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CoalescePartitions(Change):
+    """Removes the last partitions of HASH or KEY. Rows move; none is removed."""
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True)

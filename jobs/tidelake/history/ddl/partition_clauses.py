@@ -10,6 +10,7 @@ partition of KEY a row is in depends on the server; only TiDB's rule is followed
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import date, timedelta
 from itertools import takewhile
 
@@ -94,16 +95,26 @@ def names(cursor: Cursor) -> tuple[str, ...]:
     return tuple(out)
 
 
+def partition_count(cursor: Cursor) -> int:
+    """Parse a number of partitions, up to the next clause; 0 if none is written."""
+    count = min(int(cursor.take().text), _MOST_PARTITIONS) if cursor.next.text.isdecimal() else 0
+    cursor.skip_clause()
+    return count
+
+
+def numbered(names: Iterable[str], first: int = 0) -> tuple[Partition, ...]:
+    """Return partitions of HASH or KEY: the value of each is its remainder. first: the place of the first one."""
+    return tuple(Partition(name=name, values=(str(n),)) for n, name in enumerate(names, first))
+
+
 def _numbered(cursor: Cursor) -> tuple[Partition, ...]:
-    """Partitions by number: the value of each is its remainder."""
     if cursor.skip("PARTITIONS") and cursor.next.text.isdigit():
         count = min(int(cursor.take().text), _MOST_PARTITIONS)
         named = [f"p{n}" for n in range(count)]
         if cursor.next.upper == "(":
             named = [p.name for p in definitions(cursor)]
-        return tuple(Partition(name=name, values=(str(n),)) for n, name in enumerate(named)) if len(named) == count else ()
-    found = definitions(cursor) if cursor.next.upper == "(" else (Partition(name="p0"),)
-    return tuple(Partition(name=p.name, values=(str(n),)) for n, p in enumerate(found))
+        return numbered(named) if len(named) == count else ()
+    return numbered([p.name for p in definitions(cursor)] if cursor.next.upper == "(" else ["p0"])
 
 
 def _listed(cursor: Cursor) -> tuple[Partition, ...]:
