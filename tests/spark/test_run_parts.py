@@ -21,6 +21,7 @@ from tidelake.spark.worker_errors import errors_as_text
 from tidelake.spark.worker_secrets import Handed, Secrets
 
 KIB, MIB = 1 << 10, 1 << 20
+BY_SIZE = Lake.workers  # before any test puts another in its place
 SECRETS = Secrets(mask_key="a key of more than 16 bytes")
 ROWS = pa.schema([("task", pa.int32()), ("word", pa.string())])
 
@@ -76,7 +77,7 @@ def test_a_lake_reads_small_parts_itself_until_spark_runs(
     (tmp_path / "lake").mkdir()
     with Lake.of(lakes.feed(tmp_path)) as lake:
         lake._spark = fake if up == "for this lake" else None
-        found = lake.workers(sizes)
+        found = BY_SIZE(lake, sizes)
     assert (type(found), found.tasks) == ((ThisProcess, 1) if here else (SparkWorkers, 4))
 
 

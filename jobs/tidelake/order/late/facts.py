@@ -41,13 +41,13 @@ def facts(events: pa.Table, keys: KeyPositions, hash_key: tuple[int, int], late:
     (row, named), (old_row, old_named) = (_rows(i, s, keys, of_table, hash_key) for i, s in ((after, schema), (before, old_schema)))
     keyed, gone = named | old_named, pc.equal(events.column("op"), "delete") if late else before.is_valid()
     gone_row = np.where(old_named[:, None], old_row, row)
-    at = events.select(AT)
+    at, bare = events.select(AT), pa.array(~keyed)
     says = row_hashes([*of_table, pa.array(schema), after], hash_key)
-    alone = row_hashes([*of_table, _texts(events, "op"), after, before], hash_key)
+    alone = row_hashes([c.filter(bare) for c in (*of_table, _texts(events, "op"), after, before)], hash_key)
     found = (
         _facts(at, AFTER, keyed & ~nulls_of(after), says, row, late),
         _facts(at, GONE, keyed & np.asarray(gone), gone_row, gone_row, late),
-        _facts(at, BARE, ~keyed, alone, alone, late),
+        _facts(at.filter(bare), BARE, np.ones(len(alone), np.bool_), alone, alone, late),
     )
     return pa.concat_tables(found)
 
