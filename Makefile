@@ -6,8 +6,8 @@ READY  := $(VENV)/.ready
 FITS   := import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))
 PYTHON ?= $(shell for p in python3.12 python3.11 python3 python; do $$p -c '$(FITS)' 2>/dev/null && echo $$p && break; done)
 
-# Three processes on two cores: tests wait for servers and brokers a quarter of their time. Each may start a Spark of 1 GiB.
-PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+# Two processes: more would each start a Spark of their own, and a third won nothing.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-long test-tidb test-upstream coverage lint types bench bench-compare fuzz airflow docs reference sbom audit clean

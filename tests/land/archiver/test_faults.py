@@ -227,7 +227,7 @@ def test_many_partitions_are_held_on_disk_where_they_are_more_than_the_budget(
     kafka.create(topic, 12)
     content = [Message(i, bytes([i]) * 100_000, None, FIRST_MS + i) for i in range(20)]
     for number in range(12):
-        produce(kafka, topic, number, content, **{"enable.idempotence": True})  # large batches keep their order
+        produce(kafka, topic, number, content, **{"max.in.flight": 1})  # large batches keep their order
     feed = archiving(tmp_path, kafka, topic, partitions=12, source={"in_flight": "1 MB"})
     monkeypatch.setattr(follow, "TURN_BYTES", 1)
     monkeypatch.setattr(client, "_FIRST_BATCH", 4)
