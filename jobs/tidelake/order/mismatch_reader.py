@@ -79,7 +79,9 @@ def groups_of(events: pa.Table, job: MismatchJob) -> pa.Table:
     events = counted(events, job.rules)
     events = events.filter(pa.array(places_of(events, job.rules) == PLACES.index("window")))
     ts = numbers(events.column("commit_ts").combine_chunks(), -1)
-    found = np.logical_or.reduce([a.among(events, ts) for a in job.aside])
+    found = np.zeros(events.num_rows, np.bool_)
+    for a in job.aside:
+        found |= a.among(events, ts)
     columns = {name: events.column(name) for name in ("hour", "database", "table", *_PLACE, "timestamp_ms")}
     columns |= {"sent": sent_schemas(events), "first_ts": pa.array(ts), "rows": pa.repeat(pa.scalar(1, pa.int64()), events.num_rows)}
     return merged([pa.table([columns[f.name].cast(f.type) for f in GROUPS], schema=GROUPS).filter(pa.array(found))])
