@@ -71,7 +71,8 @@ def test_the_rows_of_a_truncated_partition_leave_the_lake(
     _empty(tidb)
     made = {
         "one": "id INT PRIMARY KEY, v VARCHAR(9)) PARTITION BY KEY (id) PARTITIONS 3",
-        "two": "id BIGINT UNSIGNED, b VARBINARY(20), v VARCHAR(9), PRIMARY KEY (b, id)) PARTITION BY KEY () (PARTITION x, PARTITION p1, PARTITION z)",
+        "two": "id BIGINT UNSIGNED, b VARBINARY(20), v VARCHAR(9), PRIMARY KEY (b, id)) PARTITION BY KEY ()"
+        " (PARTITION x, PARTITION p1, PARTITION z)",
         "none": "id SMALLINT, b BINARY(3), v VARCHAR(9)) PARTITION BY LINEAR KEY (b, id) PARTITIONS 4",
     }
     for name, definition in made.items():
