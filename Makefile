@@ -36,7 +36,7 @@ test: $(READY) ## run all tests but the long ones
 	$(PYTEST) -m "not long"
 
 test-long: $(READY) ## run all tests, with every kill test and workload, and a backfill on a real scheduler
-	$(PYTEST) -m "not tidb and not upstream"
+	TIDELAKE_SEARCH=whole $(PYTEST) -m "not tidb and not upstream"
 	$(BIN)/python -m tests.airflow.backfill
 
 test-tidb: $(READY) ## compare with a real TiDB: random DDL on filled tables, exports, hours, verify; needs Go, which builds it once

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.quick_spark import ROOM
+from tests.searches import examples
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.io import storage
 
@@ -23,7 +24,7 @@ FreshUri = Callable[[str], str]
 WORKERS = ("Spark", "this process")
 JAVA = "spark.driver.extraJavaOptions"
 
-settings.register_profile("tidelake", deadline=None)  # first uses of libraries are slow, that is no failure
+settings.register_profile("tidelake", max_examples=examples(100), deadline=None)  # first uses of libraries are slow, that is no failure
 settings.load_profile("tidelake")
 
 

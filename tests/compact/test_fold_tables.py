@@ -158,6 +158,7 @@ def keys(lake: Lake, name: str) -> list[Any]:
 
 
 @pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("workers", [pytest.param("Spark", marks=pytest.mark.long), "this process"], indirect=True)
 def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "AT_ONCE", 2)  # of three tables
     everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tidelake.decode.late_cells import canonical
 from tidelake.errors import DecodeError
 from tidelake.history.ddl.column_types import MysqlType
@@ -103,7 +104,7 @@ def read(cells: list[bytes | None], text: str, zone: str = "UTC") -> list[bytes 
     return list(found.to_pylist())
 
 
-@settings(max_examples=800, deadline=None)
+@settings(max_examples=examples(800), deadline=None)
 @given(case=CASES, zone=st.sampled_from(ZONES))
 def test_late_cells_are_read_as_if_their_type_had_been_known(case: tuple[str, list[str]], zone: str) -> None:
     text, sent = case

@@ -143,6 +143,7 @@ def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Lake]:
 
 
 @pytest.mark.usefixtures("workers")
+@pytest.mark.parametrize("workers", [pytest.param("Spark", marks=pytest.mark.long), "this process"], indirect=True)
 @pytest.mark.parametrize("lake", ["decode", pytest.param("order", marks=pytest.mark.long)], indirect=True)
 def test_no_reader_sees_a_masked_value_and_with_decode_no_event_holds_one(lake: Lake, tmp_path: Path) -> None:
     publish(lake, landed(lake, "2026-01-05T10", 0, [*FIRST, resolved_at(200)]))

@@ -19,6 +19,7 @@ from tests.fuzz.corpus import groups
 from tests.fuzz.judge import judge
 from tests.fuzz.tally import Tally
 from tests.protocols.both_paths import Message
+from tests.searches import examples
 from tidelake.protocols import protocol_names
 
 SEED = int(os.environ.get("TIDELAKE_FUZZ_SEED", "20260101"))
@@ -53,7 +54,7 @@ def edited(draw: st.DrawFn) -> tuple[str, int, Message]:
 
 
 @given(edited())
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 def test_any_bytes_in_the_place_of_any_others_keep_the_promises(found: tuple[str, int, Message]) -> None:
     protocol, number, message = found
     group, tally = groups(protocol)[number], Tally()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
 from tidelake.history.event import RowSchema, SchemaColumn
@@ -141,7 +142,7 @@ def histories(draw: st.DrawFn) -> tuple[list[tuple[int, str]], list[tuple[int, M
     return clauses, states
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(histories(), st.data())
 def test_every_value_is_found_where_the_model_says(
     history: tuple[list[tuple[int, str]], list[tuple[int, Model]]], data: st.DataObject

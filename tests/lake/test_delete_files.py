@@ -18,6 +18,7 @@ from pyiceberg.manifest import DataFileContent, ManifestContent, ManifestFile
 
 from tests.lake import lakes
 from tests.lake.windows import opened
+from tests.searches import examples
 from tidelake.compact.merge import live_rows
 from tidelake.errors import StorageError
 from tidelake.io.storage import open_store
@@ -191,7 +192,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(STEPS, st.sampled_from(["2", "100"]))
 def test_any_commits_one_after_another_leave_the_rows_and_the_counts(steps: list[dict[str, Any]], merged_from: str) -> None:
     with TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, contents, lake, landed, make_feed, manifest, messages, put
+from tests.searches import examples
 from tidelake.land import land_hour
 from tidelake.land.store.objects import cuts
 
@@ -48,7 +49,7 @@ def land(root: Path, parts: list[list[Message]]) -> tuple[dict[str, bytes], list
     return objects, landed(feed, manifest(feed), root)["shop", 0]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(splits())
 def test_any_split_of_the_messages_into_objects_lands_as_the_same_bytes(case: tuple[list[Message], list[list[Message]]]) -> None:
     whole, parts = case

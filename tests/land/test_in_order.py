@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.archives.objects import Message
 from tests.land.archive import HOUR, archive, contents, lake, make_feed, manifest, messages, put
+from tests.searches import examples
 from tidelake.errors import OrderError, TidelakeError
 from tidelake.io.storage import open_store
 from tidelake.land import land_hour, partition
@@ -52,7 +53,7 @@ def deliveries(draw: st.DrawFn) -> list[tuple[int, list[int]]]:
     return list({name: (name, offsets) for name, offsets in out}.values())
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(deliveries(), st.booleans())
 def test_both_ways_leave_the_same(delivered: list[tuple[int, list[int]]], other: bool) -> None:
     with TemporaryDirectory() as root:

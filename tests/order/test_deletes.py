@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
 from tidelake.order.arrow.table_models import SentName
 
@@ -117,7 +118,7 @@ def test_a_delete_of_a_young_name_comes_after_its_statement() -> None:
 MARK = st.builds(Mark, st.one_of(st.none(), st.integers(5, 30)), st.integers(1, 3), st.integers(1, 120))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(MARK, max_size=14), st.one_of(st.none(), st.integers(1, 120)))
 def test_places_are_those_of_the_rule_row_by_row(rows: list[Mark], applied: int | None) -> None:
     assert placed(rows, rules(applied_ms=applied)) == specified(rows, rules(applied_ms=applied))

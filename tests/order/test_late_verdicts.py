@@ -11,6 +11,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tidelake.order.late.facts import READ, facts
 from tidelake.order.late.verdicts import VERDICTS, verdicts
 
@@ -92,7 +93,7 @@ def by_place(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [e for _, e in sorted({(e["partition"], e["offset"], e["ordinal"]): e for e in events}.items())]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(event(), max_size=12), st.lists(event(), max_size=12), st.data())
 def test_verdicts_are_those_of_a_loop_over_all_events(late: list[Any], published: list[Any], data: st.DataObject) -> None:
     late, published = by_place(late), by_place(published)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.order.row_events import AGAIN, EVENTS, FIELDS, HOURS, place
+from tests.searches import examples
 from tidelake.order.mismatch_reader import GROUPS, MismatchJob, groups_of, merged
 from tidelake.order.observed_source import PlaceRules
 from tidelake.order.rows_aside import RowsAside
@@ -51,7 +52,7 @@ def by_hour(groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(groups, key=lambda g: (g["hour"], g["database"], g["table"], g["sent"]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     files=st.lists(st.lists(EVENT, min_size=9, max_size=30), min_size=1, max_size=3),
     aside=st.lists(ASIDE, min_size=1, max_size=4),

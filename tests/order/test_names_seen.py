@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tidelake.errors import TopicPartition
 from tidelake.history.event import EVENT
 from tidelake.history.ordering import RowChange, without_repeats
@@ -147,7 +148,7 @@ class Producers:
                 mine.append(row(hour, offset + 1, 0, name(position), "delete", "x", p))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.lists(EVENTS, max_size=12), min_size=1, max_size=4), st.integers(1, 3), st.sampled_from([2, 1024]), st.integers(0, 9))
 @example(
     [[("next", 1, True, 0)] * 3 + [("again", 2, True, 0)], [("again", 3, False, 0), ("pair", 2, True, 0), ("again", 2, True, 0)]],

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.order.row_events import AGAIN, EVENT, EVENTS, HOURS, place
+from tests.searches import examples
 from tidelake.order.observed_source import PLACES, ObservedJob, PlaceRules, groups_of, merged
 
 
@@ -45,7 +46,7 @@ def expected(events: list[dict[str, Any]], job: ObservedJob) -> list[dict[str, A
     return sorted(out, key=str)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.lists(EVENT, max_size=12), max_size=4), st.booleans(), st.booleans())
 def test_groups_of_files_are_those_of_a_loop_over_their_rows(files: list[list[dict[str, Any]]], by_offsets: bool, again: bool) -> None:
     job = ObservedJob(

@@ -18,6 +18,7 @@ from tests.protocols import simple_messages as simple
 from tests.protocols.both_paths import Message, both, decoded, left
 from tests.protocols.checksum_oracle import row_sum
 from tests.protocols.craft_messages import varint
+from tests.searches import examples
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event, RowSchema, SchemaColumn
 from tidelake.protocols import Context, decoder
@@ -128,7 +129,7 @@ def cell_of(column: SchemaColumn) -> st.SearchStrategy[bytes | None]:
     return st.none() | VALUES.get(word, plain)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.tuples(*map(cell_of, EVERY.columns)), st.sampled_from(["UTC", "Asia/Shanghai", "America/New_York", "Africa/Casablanca"]))
 def test_the_compiled_sum_is_the_plain_one(cells: tuple[bytes | None, ...], zone: str) -> None:
     assert of(EVERY, list(cells), row_sum(EVERY, cells, zone, names_sent=True), zone=zone) == "verified"

@@ -23,6 +23,7 @@ from tests.protocols import craft_messages as craft
 from tests.protocols import vectors
 from tests.protocols.both_paths import Message, batch, both, decoded, left
 from tests.protocols.craft_messages import Column, Ddl, Resolved, Row, message, uvarint, varint
+from tests.searches import examples
 from tidelake.errors import DecodeError
 from tidelake.history.event import Event
 from tidelake.protocols import Context, decode
@@ -187,7 +188,7 @@ def craft_event(written: craft.Any, texts: Any, found: Event) -> None:
 
 
 @given(craft_batches())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_generated_craft_messages_come_back_by_both_paths(written: CraftBatch) -> None:
     found = both("craft", [(None, message(*(e for e, _ in events))) for events in written], Context())
     for ours, theirs in zip(written, found, strict=True):
@@ -196,7 +197,7 @@ def test_generated_craft_messages_come_back_by_both_paths(written: CraftBatch) -
 
 
 @given(craft_batches())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_messages_of_rows_alone_are_never_left_to_the_general_reader(written: CraftBatch) -> None:
     rows = [[e for e, _ in events if isinstance(e, Row)] for events in written]
     assert left("craft", [(None, message(*events)) for events in rows if events], Context()) == []
@@ -247,7 +248,7 @@ def avro_batches(draw: st.DrawFn) -> AvroBatch:
 
 
 @given(avro_batches(), SIGNED)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_what_fastavro_writes_comes_back_by_both_paths(generated: AvroBatch, ts: int) -> None:
     schema, rows, extended = generated
     key_schema = avro.schema(schema["fields"][0])
@@ -306,7 +307,7 @@ JSON = st.recursive(
 
 
 @given(JSON.map(lambda fields: {"type": "record", "name": "t", "fields": [fields, {"name": "x", "type": fields}]}) | JSON)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_json_is_a_schema_or_refused(schema: Any) -> None:
     found = avro.context({1: schema}).avro_schema
     assert found is not None

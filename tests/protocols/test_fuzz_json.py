@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz import mutate, own_json
 from tests.protocols.json_messages import Message, canal, compact, decoded, open_key, open_message, read, scanned
+from tests.searches import examples
 from tidelake.protocols import Context
 
 
@@ -98,21 +99,21 @@ BYTES = st.text(st.characters(max_codepoint=256), max_size=20)
 
 
 @given(open_batches())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_scan_of_generated_open_messages_says_what_the_general_reader_says(messages: list[Message]) -> None:
     taken = scanned("open", messages)
     assert taken == {i: read("open", messages[i]) for i in taken}
 
 
 @given(canal_batches())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_scan_of_generated_canal_messages_says_what_the_general_reader_says(messages: list[Message]) -> None:
     taken = scanned("canal-json", messages)
     assert taken == {i: read("canal-json", messages[i]) for i in taken}
 
 
 @given(st.data())
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_ordinary_rows_are_never_left_to_the_general_reader(data: st.DataObject) -> None:
     names = data.draw(st.lists(st.text("abcé_", min_size=1, max_size=20), min_size=1, max_size=9, unique=True))
     rows = [{n: data.draw(st.none() | st.text('aé\n"<€', max_size=30)) for n in names} for _ in range(4)]

@@ -6,6 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tests.sniff.messages import Message, of_every_protocol, verdict
 from tidelake.protocols import protocol_names
 
@@ -56,13 +57,13 @@ def check(messages: list[Message]) -> None:
 sides = st.none() | st.builds(lambda start, rest: start + rest, st.sampled_from(STARTS), st.binary(max_size=60))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(st.tuples(sides, sides), max_size=4))
 def test_any_bytes_have_a_verdict(messages: list[Message]) -> None:
     check(messages)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(mutated(), min_size=1, max_size=5))
 def test_mutated_messages_have_a_verdict(messages: list[Message]) -> None:
     check(messages)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.searches import examples
 from tests.validate.test_frames import rule
 from tidelake.history.contract import Expectation
 from tidelake.spark.lake_settings import LakeSettings
@@ -25,6 +26,7 @@ from tidelake.validate.written import as_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SUPPRESSED = [HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
 NAMES = ["BZ-0F", "BZ-0F\n", "größe", "١٢", "𝒳𝒳", "", "a|b", "A", None, "x" * 300, "\r", "BZ-0F", "n'1", "-5"]
 ROWS = pa.table(
     {
@@ -126,7 +128,9 @@ def test_a_pattern_that_python_and_java_may_read_differently_is_not_plain(patter
 
 
 @pytest.mark.spark
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
+)
 @given(
     pattern=st.from_regex(_PLAIN, fullmatch=True).filter(lambda p: len(p) < 40),
     text=st.text("aAzZ09-|/ \r\n\u0085\u2028١𝒳ßſK.^[", max_size=8),

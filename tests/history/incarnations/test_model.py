@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 from tests.history.incarnations.lives import after
 from tests.history.incarnations.model import DATABASES, STEPS, TABLES, Model
+from tests.searches import examples
 from tidelake.history.incarnations import Catalog, Incarnation
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_random_statements_give_the_lives_that_replaying_them_gives(data: st.DataObject) -> None:
     model, catalog, ts = Model(), Catalog(), 10

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.lake import lakes
 from tests.lake.columns.spark_casts import cast, losses
 from tests.order.type_cases import CASES, Case
+from tests.searches import examples
 from tidelake.lake.columns.cells import LOSSES, arrow_type, cell_type, values
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
@@ -85,7 +86,7 @@ def test_what_is_read_and_lost_is_what_spark_reads_and_loses(judged: tuple[list[
     assert min(kept, lost) > 1000, (kept, lost)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(case=st.sampled_from(CASES), data=st.data())
 def test_any_batch_is_read_as_its_cells_are(case: Case, data: st.DataObject) -> None:
     cell = st.one_of(st.none(), st.binary(max_size=24), st.sampled_from(case.cells))

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests.lake import lakes
 from tests.lake.columns.conversion_cases import DEAL, dealt
 from tests.lake.columns.spark_casts import converted as sql_converted
+from tests.searches import examples
 from tidelake.errors import OrderError
 from tidelake.lake.columns.cells import DATES, arrow_type
 from tidelake.lake.columns.conversions import converted
@@ -159,7 +160,7 @@ def test_one_value_is_converted(have: str, to: str, value: Any, result: Any) -> 
     assert converted(array(have, [None, value]), have, to, "UTC").to_pylist() == [None, result]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(have=st.sampled_from(sorted(VALUES)), data=st.data())
 def test_any_part_of_a_column_is_converted_as_its_values_are(have: str, data: st.DataObject) -> None:
     to = data.draw(st.sampled_from([b for a, b in [*PAIRS, ("string", "array<float>"), ("double", "double")] if a == have]))
@@ -186,7 +187,7 @@ def printed(clock: datetime) -> str:
     return text.rstrip("0") if clock.microsecond else text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(zone=st.sampled_from(sorted(ZONES)), moments=st.lists(st.one_of(CLOCKS, NEAR_CHANGES), min_size=1, max_size=5))
 def test_an_instant_is_printed_as_clocks_of_the_feed_show_it(zone: str, moments: list[datetime]) -> None:
     instants = [m.replace(tzinfo=UTC) for m in moments]
@@ -195,7 +196,7 @@ def test_an_instant_is_printed_as_clocks_of_the_feed_show_it(zone: str, moments:
         assert converted(array("timestamp", [None, *instants]), "timestamp", to, zone).to_pylist() == [None, *wanted]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(zone=st.sampled_from(sorted(ZONES)), clocks=st.lists(st.one_of(CLOCKS, NEAR_CHANGES), min_size=1, max_size=5))
 def test_a_clock_time_is_the_first_instant_at_which_clocks_of_the_feed_show_it(zone: str, clocks: list[datetime]) -> None:
     def instant(clock: datetime) -> datetime | None:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake.columns.fold_tables import AFTER, KINDS, META, UNTIL, VALUES, Cells, Kind, histories, logged, table, values
+from tests.searches import examples
 from tidelake.history.ordering import RowChange, deduplicated, in_window
 from tidelake.history.ordering import fold as folded
 from tidelake.history.ordering import fold_multiset as multiset
@@ -24,7 +25,7 @@ from tidelake.lake.columns.fold_rules import FoldRules, Removed
 from tidelake.lake.columns.survivors import KeyTwice
 
 STAMP = {"_commit_ts": pa.int64()}
-MANY = settings(max_examples=150, deadline=None)
+MANY = settings(max_examples=examples(150), deadline=None)
 
 
 @contextmanager
@@ -131,7 +132,7 @@ CHANGES = st.tuples(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(log=st.lists(CHANGES, unique_by=lambda x: x[2:]), step=st.integers(1, 9))
 def test_the_change_with_the_greatest_number_is_the_newest(log: list[tuple[int, str, int, int]], step: int) -> None:
     kind = KINDS["number"]
@@ -154,7 +155,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("name", PARTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), keyed=st.booleans())
 def test_rows_that_left_with_their_partition_do_not_stand(name: str, data: st.DataObject, keyed: bool) -> None:
     part, kind = PARTS[name], KINDS["number or NULL"]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.lake.columns.fold_tables import AFTER, KINDS, META, UNTIL, VALUES, Cells, Kind, histories, logged, table
+from tests.searches import examples
 from tidelake.history.ordering import in_window
 from tidelake.lake.columns import survivors
 from tidelake.lake.columns.fold import BucketFold, ImageResult
@@ -84,7 +85,7 @@ def judged(kind: Kind, base: dict[Cells, Cells], log: Sequence[Cells], key: Cell
 
 
 @pytest.mark.parametrize("name", KINDS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data(), thin=st.booleans(), step=st.integers(1, 40), taken=st.sampled_from([2, 1000]), merges=st.booleans())
 def test_changes_that_do_not_match_the_row_before_them_are_found(
     name: str, data: st.DataObject, thin: bool, step: int, taken: int, merges: bool
