@@ -13,13 +13,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.airflow import warm
 from tests.checkout import CHECKOUT
 
 HOME = Path(tempfile.mkdtemp(prefix="tidelake-airflow-home-"))
@@ -48,6 +49,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.airflow)
             for line in _NOISE:
                 item.add_marker(pytest.mark.filterwarnings(line))
+
+
+@pytest.fixture(scope="session")
+def kept_children(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with warm.kept(tmp_path_factory.mktemp("warm")) as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def warm_children(kept_children: str) -> Iterator[None]:
+    """Children of the package find their imports made: for files whose tests are not about how children start."""
+    with warm.warm_children(kept_children):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +104,7 @@ class Child:
         self.script, self._plan, self._calls, self._asked = (folder / n for n in ("child.py", "plan.json", "calls", "asked"))
         self._calls.mkdir()
         self._asked.mkdir()
+        self.command = (sys.executable, "-I", "-S", str(self.script))
         self.script.write_text(_CHILD.format(plan=str(self._plan), calls=str(self._calls), asked=str(self._asked)))
         self.plan()
 
@@ -152,7 +167,7 @@ sys.exit(codes[before] if before < len(codes) else 0)
 def child(tmp_path: Path, plugin: Any, monkeypatch: pytest.MonkeyPatch) -> Child:
     """What the tasks run instead of the command line."""
     fake = Child(tmp_path)
-    monkeypatch.setattr(plugin.StageOperator, "command", (sys.executable, str(fake.script)))
+    monkeypatch.setattr(plugin.StageOperator, "command", fake.command)
     return fake
 
 
@@ -163,8 +178,31 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, 0.02)))
 
 
+@pytest.fixture(scope="session")
+def stored(bag: Any) -> None:
+    """Airflow's database has the DAGs of dags/."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+    from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
+
+    DagBundlesManager().sync_bundles_to_db()
+    (bundle,) = DagBundlesManager().get_all_dag_bundles()
+    sync_bag_to_db(BundleDagBag(dag_folder=bundle.path, bundle_path=bundle.path, bundle_name=bundle.name), bundle.name, None)
+
+
 @pytest.fixture
-def run(dag: Any, child: Child, short_pauses: None, monkeypatch: pytest.MonkeyPatch) -> Run:
+def stored_once(stored: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """dag.test stores all DAGs of dags/ each time, and checks the schemas of parameters anew in each task: here that is done already."""
+    from airflow.dag_processing import dagbag
+    from jsonschema import Draft202012Validator
+
+    store = dagbag.sync_bag_to_db
+    monkeypatch.setattr(dagbag, "BundleDagBag", lambda **_: None)
+    monkeypatch.setattr(dagbag, "sync_bag_to_db", lambda bag, *given: bag is not None and store(bag, *given))
+    monkeypatch.setattr(Draft202012Validator, "check_schema", lambda *_, **__: None)
+
+
+@pytest.fixture
+def run(dag: Any, child: Child, short_pauses: None, stored_once: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the DAG with a fake child; state and number of tries of the run and its tasks."""
     for task in dag.tasks:
         monkeypatch.setattr(task, "retry_delay", timedelta(seconds=0.01))

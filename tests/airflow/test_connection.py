@@ -19,7 +19,7 @@ SECRETS = ("harbour-key", "harbour-secret", "harbour-pass")
 
 
 @pytest.fixture(autouse=True)
-def environment(metadata_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(metadata_database: None, warm_children: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__TEST_CONNECTION", "Enabled")
     for name in (*PLACES, "TIDELAKE_AWS_CONN_ID", "AWS_REGION", "AWS_ENDPOINT_URL_S3", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)

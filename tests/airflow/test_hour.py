@@ -50,7 +50,7 @@ def facts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("short_pauses")
+@pytest.mark.usefixtures("short_pauses", "stored_once", "warm_children")
 def test_the_first_hour_of_a_feed_becomes_the_tables_as_they_stood_then(
     dag: Any, workload: Workload, facts: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tests.airflow.conftest import CHECKOUT, Child
+from tests.airflow.conftest import CHECKOUT, HOME, Child
 
 HOUR = "2026-01-05T10"
 PLAIN = {"table": None, "version": None, "columns": [], "rows": None, "size": None, "files": None, "checks": [], "source": None}
@@ -42,17 +45,15 @@ CHECKS = [
 RUN = """
 import json, os, sys
 from airflow.dag_processing.dagbag import DagBag
-from airflow.utils.db import initdb
 from tidelake.airflow import stage
 from airflow.providers.standard.operators import hitl
 from tests.airflow.conftest import Child, nobody_answers
 from pathlib import Path
 
-initdb()
 folder, facts = Path(sys.argv[1]), json.loads(sys.argv[2])
 child = Child(folder)
 child.plan(codes={"validate": [3]}, says="error: EXPECTATION_FAILED: too few rows")
-stage.StageOperator.command = (sys.executable, str(child.script))
+stage.StageOperator.command = child.command
 stage.facts_of = lambda schemas, feed, name, hour, environment, *, redo: facts.get(name, {})
 hitl.upsert_hitl_detail = nobody_answers
 dag = DagBag(sys.argv[3]).dags["tidelake_bazaar-open"]
@@ -74,14 +75,19 @@ def as_json(datasets: list[Any]) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_with_the_providers_file_transport_names_what_each_stage_read_and_wrote(tmp_path: Path) -> None:
+def test_a_run_with_the_providers_file_transport_names_what_each_stage_read_and_wrote(tmp_path: Path, metadata_database: None) -> None:
     """Also of a stage that is blocked."""
     told = tmp_path / "events.jsonl"
     home = tmp_path / "home"
+    home.mkdir()
+    with closing(sqlite3.connect(HOME / "airflow.db")) as made, closing(sqlite3.connect(home / "airflow.db")) as copy:
+        made.backup(copy)
     transport = {"type": "file", "log_file_path": str(told), "append": True}
     settings = {"AIRFLOW_HOME": str(home), "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}"}
     settings |= {"AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport), "AIRFLOW__OPENLINEAGE__NAMESPACE": "harbour"}
     settings |= {"AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "120"}  # on a busy machine
+    settings |= {"TIDELAKE_SCHEMAS": str(tmp_path / "schemas")}
+    shutil.copytree(CHECKOUT / "schemas" / "bazaar-open", tmp_path / "schemas" / "bazaar-open")  # of one feed: Airflow stores all DAGs
     facts = {
         "order": {"inputs": [], "outputs": [CHANGELOG]},
         "validate": {"inputs": [CHANGELOG | {"checks": CHECKS}], "outputs": []},

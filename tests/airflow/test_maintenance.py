@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import timedelta
 from typing import Any
 
@@ -29,12 +28,13 @@ def test_it_comes_back_from_its_serialised_form_without_a_link_to_a_report(bag: 
     assert not stored["tasks"][0]["__var"].get("_operator_extra_links")
 
 
+@pytest.mark.usefixtures("stored_once")
 @pytest.mark.parametrize(("codes", "state", "tries"), [([0], "success", 1), ([1, 0], "success", 2), ([2], "failed", 1)])
 def test_the_task_is_the_command_and_its_exit_code_decides(
     bag: Any, child: Child, monkeypatch: pytest.MonkeyPatch, codes: list[int], state: str, tries: int
 ) -> None:
     dag = bag.dags["tidelake_bazaar-open.maintenance"]
-    monkeypatch.setattr(type(dag.tasks[0]), "command", (sys.executable, str(child.script)))
+    monkeypatch.setattr(type(dag.tasks[0]), "command", child.command)
     monkeypatch.setattr(dag.tasks[0], "retry_delay", timedelta(seconds=0.01))
     monkeypatch.setattr(dag.tasks[0], "retry_exponential_backoff", 0)
     child.plan(codes={"maintain": codes})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import email.policy
-import io
 import json
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import EmailMessage
 from pathlib import Path
@@ -23,8 +21,8 @@ from tidelake.config.feed import Feed, load_feed
 from tidelake.lake.cut import Reason
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
-from tidelake.notices.__main__ import main as notices
 
+pytestmark = pytest.mark.usefixtures("warm_children")
 MAIL = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
 FILES = "tests.airflow.notifiers.FileNotifier"
 TEN, BEFORE = "2026-01-05T10", 105  # the archive's first hour, and the hour before it in hours since cheap.START
@@ -103,22 +101,6 @@ def team(bag: Any, short_pauses: None, tmp_path: Path, monkeypatch: pytest.Monke
     return Team(tmp_path, bag, monkeypatch)
 
 
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`notify` looks at lakes in this process. Tests of few runs start its processes; these cost two seconds each."""
-    from tidelake.airflow.notify import NotifyOperator
-
-    def child(_: Any, arguments: Sequence[str], environment: Mapping[str, str]) -> str:
-        printed = io.StringIO()
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
-            for name, value in environment.items():
-                patch.setenv(name, value)
-            assert notices(arguments) == 0
-        return printed.getvalue()
-
-    monkeypatch.setattr(NotifyOperator, "_child", child)
-
-
 class Mailbox:
     """Takes mails as a server does."""
 
@@ -145,7 +127,6 @@ def mailbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mailbox]:
     server.stop()
 
 
-@pytest.mark.usefixtures("in_this_process")
 def test_a_blocked_hour_is_told_once_over_retries_and_following_hours_and_its_recovery_once(team: Team) -> None:
     team.publish(BEFORE)
     for hours, first in ((0, 0), (1, 10)):  # offsets are missing in both hours
@@ -172,7 +153,6 @@ def test_the_message_says_why_what_to_do_and_where_the_report_is(team: Team) -> 
     assert report == f"Quality report: http://airflow.example:8080/tidelake/quality/shop/{TEN}"
 
 
-@pytest.mark.usefixtures("in_this_process")
 def test_a_mail_has_subject_and_text_without_further_settings(team: Team, mailbox: Mailbox) -> None:
     team.has(f'class = "{MAIL}"\nwith = {{ to = "data@example.com" }}')
     team.publish(BEFORE, lacks=[Reason(code="LATE_ROWS", detail="rows arrived <late>", cut=1, hour="2026-01-05T09")])
@@ -186,7 +166,6 @@ def test_a_mail_has_subject_and_text_without_further_settings(team: Team, mailbo
     assert '<a href="http://airflow.example:8080/tidelake/quality/shop/2026-01-05T09">' in body.get_content()
 
 
-@pytest.mark.usefixtures("in_this_process")
 def test_a_notifier_that_fails_loses_nothing_and_keeps_no_other_from_its_messages(
     team: Team, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -206,7 +185,6 @@ def test_a_notifier_that_fails_loses_nothing_and_keeps_no_other_from_its_message
     assert (first, second) == (f"Feed shop: hour {TEN} is blocked (GAP).", f"Feed shop: hour {TEN} is no longer blocked by GAP.")
 
 
-@pytest.mark.usefixtures("in_this_process")
 def test_arguments_may_hold_templates_and_variables_of_the_connection(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "{{ notice.event }} {{ notice.code }} {{ notice.hour }} of {{ notice.feed }}, by {{ dag.dag_id }}: ${PLACE}"
     team.has(team.files(mention="${WHO} ", message=said))
@@ -233,7 +211,6 @@ def test_lag_is_told_without_a_run_of_the_feed(team: Team) -> None:
     assert team.told() == []
 
 
-@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize(
     ("entry", "says"),
     [

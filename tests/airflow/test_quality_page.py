@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any
@@ -10,8 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from tests.airflow.conftest import CHECKOUT, FEEDS
+from tests.airflow.test_kept_reader import stand_in
 from tests.pages.lakes import lake_of, report
 from tests.pages.taken import links, taken
+from tidelake.airflow.kept_reader import KeptReader
 from tidelake.airflow.stage import dag_id, quality_url
 from tidelake.config.feed import Feed, load_feed
 from tidelake.config.lake_paths import quality_key
@@ -21,35 +24,61 @@ from tidelake.pages.layout import page_policy
 HOUR = "2026-01-05T11"
 PREFIX = "/tidelake/quality"
 PAGE = f"{PREFIX}/bazaar-open/{HOUR}"
+FEED = """
+protocol = "open"
+topics = ["t"]
+partitions = 1
+[source]
+uri = "s3://archive"
+layout = "aiven-jsonl"
+[lake]
+uri = "${{{name}}}"
+"""
 Get = Callable[..., Any]
 
 
-@pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A lake in a folder, for the demo feeds."""
-    folder = tmp_path / "lake"
-    monkeypatch.setenv("TIDELAKE_LAKE", str(folder))
-    monkeypatch.setenv("TIDELAKE_ARCHIVE", str(tmp_path / "archive"))
-    monkeypatch.setenv("TIDELAKE_CATALOG", f"jdbc:sqlite:{tmp_path / 'catalog.db'}")
-    return folder
+def settings(folder: Path) -> dict[str, str]:
+    """What the demo feeds name, of a lake in a folder."""
+    lake, archive, catalog = str(folder / "lake"), str(folder / "archive"), f"jdbc:sqlite:{folder / 'catalog.db'}"
+    return {"TIDELAKE_LAKE": lake, "TIDELAKE_ARCHIVE": archive, "TIDELAKE_CATALOG": catalog}
 
 
 @pytest.fixture
-def feed(lake: Path) -> Feed:
-    """The feed bazaar-open with a cut and the report of its hour."""
-    found = load_feed(CHECKOUT / "schemas", "bazaar-open")
-    lake_of(found)
-    report(found, HOUR)
-    return found
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
+    """The feed bazaar-open, in a lake that nothing made yet."""
+    for name, value in settings(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    return load_feed(CHECKOUT / "schemas", "bazaar-open")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A lake where the feed bazaar-open has a cut and the report of its hour."""
+    folder = tmp_path_factory.mktemp("quality")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings(folder).items():
+            patch.setenv(name, value)
+        feed = load_feed(CHECKOUT / "schemas", "bazaar-open")
+        lake_of(feed)
+        report(feed, HOUR)
+    return settings(folder)
+
+
+@pytest.fixture
+def feed(made: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment points to the lake, which tests only read."""
+    for name, value in made.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture(scope="session")
-def server(metadata_database: None) -> Any:
+def server(metadata_database: None) -> Iterator[Any]:
     """Airflow's web server with what the plugin adds to it."""
     from airflow.api_fastapi.app import create_app
     from fastapi.testclient import TestClient
 
-    return TestClient(create_app(apps="core"), raise_server_exceptions=False)
+    yield TestClient(create_app(apps="core"), raise_server_exceptions=False)
+    sys.modules["tidelake.airflow.pages"].reader.close()
 
 
 @pytest.fixture
@@ -66,7 +95,7 @@ def get(server: Any) -> Get:
     return ask
 
 
-def test_a_report_is_rendered_with_links_and_may_load_nothing(get: Get, feed: Feed) -> None:
+def test_a_report_is_rendered_with_links_and_may_load_nothing(get: Get, feed: None) -> None:
     answer = get(PAGE)
     assert answer.status_code == 200
     words = taken(answer.text).words
@@ -80,7 +109,7 @@ def test_a_report_is_rendered_with_links_and_may_load_nothing(get: Get, feed: Fe
     assert get(f"{PAGE}.html").text == answer.text
 
 
-def test_every_page_leads_to_the_others_and_back_to_the_dag(get: Get, feed: Feed) -> None:
+def test_every_page_leads_to_the_others_and_back_to_the_dag(get: Get, feed: None) -> None:
     seen, new = set[str](), {"index.html"}
     while new:
         path = new.pop()
@@ -96,14 +125,14 @@ def test_every_page_leads_to_the_others_and_back_to_the_dag(get: Get, feed: Feed
     assert seen == {"index.html", "bazaar-open/index.html", f"bazaar-open/{HOUR}.html", *tables}
 
 
-def test_the_first_page_shows_every_feed(get: Get, feed: Feed) -> None:
+def test_the_first_page_shows_every_feed(get: Get, feed: None) -> None:
     words = taken(get(f"{PREFIX}/index.html").text).words
     assert "bazaar-open ok" in words
     assert [name for name in FEEDS if f"{name} " in words] == list(FEEDS)
     assert get(f"{PREFIX}/").text == get(f"{PREFIX}/index.html").text
 
 
-def test_a_user_sees_only_the_feeds_whose_dag_he_may_read(get: Get, feed: Feed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_sees_only_the_feeds_whose_dag_he_may_read(get: Get, feed: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
 
     def only(self: object, *, details: Any = None, **_: object) -> bool:
@@ -175,7 +204,7 @@ def test_a_user_without_a_role_reads_nothing(get: Get) -> None:
     assert get(PAGE, role="").status_code in (401, 403)
 
 
-def test_a_missing_report_says_what_to_run(get: Get, feed: Feed) -> None:
+def test_a_missing_report_says_what_to_run(get: Get, feed: None) -> None:
     answer = get(f"{PREFIX}/bazaar-open/2026-01-05T15")
     assert answer.status_code == 404
     assert "tidelake run --feed bazaar-open --hour 2026-01-05T15" in answer.text
@@ -201,7 +230,7 @@ def test_a_missing_report_says_what_to_run(get: Get, feed: Feed) -> None:
         ("openapi.json", "There is no page at this address."),
     ],
 )
-def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, feed: Feed, path: str, says: str) -> None:
+def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, feed: None, path: str, says: str) -> None:
     answer = get(f"{PREFIX}/{path}")
     assert answer.status_code == 404
     assert says in answer.text
@@ -209,12 +238,12 @@ def test_what_cannot_be_is_not_found_and_is_not_echoed_as_html(get: Get, feed: F
     assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
 
 
-def test_the_folder_of_a_feed_without_a_slash_leads_to_its_page(get: Get, feed: Feed) -> None:
+def test_the_folder_of_a_feed_without_a_slash_leads_to_its_page(get: Get, feed: None) -> None:
     answer = get(f"{PREFIX}/bazaar-open")
     assert (answer.status_code, answer.headers["location"]) == (307, "bazaar-open/index.html")
 
 
-def test_a_feed_that_never_ran_is_told_apart_from_a_broken_lake(get: Get, lake: Path) -> None:
+def test_a_feed_that_never_ran_is_told_apart_from_a_broken_lake(get: Get, lake: Feed) -> None:
     answer = get(f"{PREFIX}/bazaar-open/index.html")
     assert answer.status_code == 502
     assert "NO_LAKE: there is no lake at" in answer.text
@@ -231,51 +260,78 @@ def test_a_lake_that_cannot_be_read_is_told_apart_from_a_missing_report(get: Get
     assert "bazaar-open cannot be read CONFIG: " in taken(get(f"{PREFIX}/index.html").text).words
 
 
-def test_a_damaged_report_says_how_to_write_it_again(get: Get, feed: Feed) -> None:
-    open_store(feed.lake.uri).write(quality_key("bazaar-open", HOUR), b"{")
+def test_a_damaged_report_says_how_to_write_it_again(get: Get, lake: Feed) -> None:
+    open_store(lake.lake.uri).write(quality_key("bazaar-open", HOUR), b"{")
     answer = get(PAGE)
     assert answer.status_code == 502
     assert "remove it: `tidelake report --feed bazaar-open --hour …` writes it again" in answer.text
 
 
-def test_a_reader_that_breaks_says_so_in_a_line(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = subprocess.CompletedProcess([], 1, "", "Traceback (most recent call last):\n  File …\nImportError: no <tide>\n")
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: broken)
-    answer = get(PAGE)
-    assert answer.status_code == 502
-    assert "<p>STORAGE: the reader ended with status 1: ImportError: no &lt;tide&gt;</p>" in answer.text
-    assert "style-src 'sha256-" in answer.headers["content-security-policy"]
+@pytest.fixture
+def kept(tmp_path: Path, lake: Feed, monkeypatch: pytest.MonkeyPatch) -> Iterator[KeptReader]:
+    """Pages that do as their path says, or tell what their process is (test_kept_reader.py)."""
+    monkeypatch.setenv("STARTED", "")
+    made = stand_in(str(tmp_path))
+    monkeypatch.setattr("tidelake.airflow.pages.reader", made)
+    yield made
+    made.close()
 
 
-def test_a_reader_that_does_not_end_is_given_up(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def hangs(command: list[str], **_: object) -> None:
-        raise subprocess.TimeoutExpired(command, 60)
+@pytest.fixture
+def page(schemas: Path) -> Callable[[str, str], Any]:
+    """The answer of a page that may stand at no address."""
+    from tidelake.airflow.pages import page_answer
 
-    monkeypatch.setattr(subprocess, "run", hangs)
-    answer = get(PAGE)
-    assert (answer.status_code, "no answer within 60 s; check that the object store is running" in answer.text) == (502, True)
+    return lambda path, feed: page_answer(schemas, path, [feed], "/")
 
 
-def test_few_readers_run_at_a_time_and_each_makes_room_for_the_next(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def schemas(tmp_path: Path) -> Path:
+    """Feeds `one` and `two`, whose settings name ${ONE} and ${TWO}."""
+    for name in ("one", "two"):
+        (tmp_path / "schemas" / name).mkdir(parents=True)
+        (tmp_path / "schemas" / name / "feed.toml").write_text(FEED.format(name=name.upper()))
+    return tmp_path / "schemas"
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_pages_of_two_feeds_see_what_a_connection_gives_their_own(
+    page: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"ONE": "s3://one", "TWO": "s3://two"}
+    monkeypatch.setenv("AIRFLOW_CONN_TIDELAKE", json.dumps({"conn_type": "generic", "extra": given}))
+    first, second = (json.loads(page("page", name).content) for name in ("one", "two"))
+    assert first["kept"] == second["kept"]
+    assert {name: first["environment"].get(name) for name in given} == {"ONE": "s3://one", "TWO": None}
+    assert {name: second["environment"].get(name) for name in given} == {"ONE": None, "TWO": "s3://two"}
+
+
+@pytest.mark.usefixtures("kept")
+def test_neither_a_page_nor_the_process_that_is_kept_has_airflows_own_settings(get: Get, lake: Feed) -> None:
+    found = json.loads(get(PAGE).text)
+    kept = Path(f"/proc/{found['kept']}/environ").read_text().split("\0")
+    assert found["environment"]["TIDELAKE_LAKE"] == lake.lake.uri
+    assert [line for line in (*found["environment"], *kept) if line.startswith(("AIRFLOW", "_AIRFLOW"))] == []
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_reader_that_breaks_says_so_in_a_line(page: Callable[[str, str], Any]) -> None:
+    answer = page("breaks", "one")
+    assert answer.status == 502
+    assert "<p>STORAGE: the reader broke: ImportError: no &lt;tide&gt;\\nat all; see the web server&#x27;s log</p>" in answer.content
+    assert "style-src 'sha256-" in answer.policy
+
+
+@pytest.mark.usefixtures("kept")
+def test_few_readers_run_at_a_time_and_each_makes_room_for_the_next(
+    page: Callable[[str, str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = BoundedSemaphore(1)
     monkeypatch.setattr("tidelake.airflow.pages._free", free)
     monkeypatch.setattr("tidelake.airflow.pages.READ_SECONDS", 0.01)
     for _ in range(2):
-        assert "no answer within 0.01 s" in get(PAGE).text
+        assert "no answer within 0.01 s; check that the object store is running" in page("hangs", "one").content
     free.acquire()
-    answer = get(PAGE)
-    assert (answer.status_code, "4 other pages were read for 0.01 s; reload the page" in answer.text) == (502, True)
+    answer = page("page", "one")
+    assert (answer.status, "4 other pages were read for 0.01 s; reload the page" in answer.content) == (502, True)
     free.release()
-
-
-def test_the_reader_has_none_of_airflows_own_settings(get: Get, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = list[dict[str, str]]()
-
-    def watched(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
-        seen.append(env)
-        return subprocess.CompletedProcess(command, 0, "200\npolicy\npage", "")
-
-    monkeypatch.setattr(subprocess, "run", watched)
-    assert get(PAGE).text == "page"
-    assert [name for name in seen[0] if name.startswith("AIRFLOW")] == []
-    assert seen[0]["TIDELAKE_LAKE"] == str(lake)

@@ -54,7 +54,7 @@ bag = DagBag(sys.argv[2])
 plugins_manager.ensure_plugins_loaded()
 child = Child(Path(sys.argv[1]))
 child.plan(status=json.loads(sys.argv[3]))
-stage.StageOperator.command = (sys.executable, str(child.script))
+stage.StageOperator.command = child.command
 conf = {"hour": sys.argv[4], "until": None, "redo": False, "wait": True}
 run = bag.dags["tidelake_bazaar-open"].test(logical_date=None, run_conf=conf)
 found = {"dags": len(bag.dag_ids), "errors": bag.import_errors, "plugins": [p.name for p in plugins_manager._get_plugins()[0]]}

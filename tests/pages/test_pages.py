@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
-import subprocess
-import sys
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +21,7 @@ from tidelake.lake.cut import Reason
 from tidelake.pages.addresses import table_stem
 from tidelake.pages.layout import page_policy
 from tidelake.pages.page import page_at
+from tidelake.pages.reader import answer
 from tidelake.validate.quality.facts import TableFacts
 
 TWELVE = "2026-01-05T12"
@@ -276,30 +277,20 @@ def test_a_page_has_one_first_heading_landmarks_and_a_caption_for_each_table(fol
     assert {(a["href"] or "")[1:] for a in found.elements("a") if (a["href"] or "").startswith("#")} <= set(ids)
 
 
-def reader(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "tidelake.pages.page", str(folder / "schemas"), *arguments]
-    return subprocess.run(command, check=False, capture_output=True, timeout=60)
+def read(folder: Path, path: str) -> dict[str, Any]:
+    """What the reader answers."""
+    return answer(str(folder / "schemas"), path, ["shop"], "/", "/dags/tidelake_{feed}", dict(os.environ))
 
 
-def test_the_reader_prints_a_status_and_the_page(folder: Path) -> None:
-    done = reader(folder, f"shop/{ELEVEN}", "--home", "/", "--dag", "/dags/tidelake_{feed}")
-    assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.decode() == f"200\n{page_policy()}\n" + page_at(folder / "schemas", f"shop/{ELEVEN}", airflow=AIRFLOW).html
-    assert reader(folder, "shop/2026-01-05T15").stdout.startswith(f"404\n{page_policy()}\n<!DOCTYPE html>".encode())
+def test_the_reader_answers_with_status_policy_and_page(folder: Path) -> None:
+    found = page_at(folder / "schemas", f"shop/{ELEVEN}", airflow=AIRFLOW).html
+    assert read(folder, f"shop/{ELEVEN}") == {"status": 200, "policy": page_policy(), "content": found}
+    assert read(folder, "shop/2026-01-05T15")["status"] == 404
 
 
-def test_the_reader_of_a_report_imports_no_catalog(folder: Path) -> None:
-    code = "import sys; from tidelake.pages.page import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder / "schemas"), f"shop/{ELEVEN}"], check=True, capture_output=True, text=True
-    )
-    assert done.stdout.startswith("200\n")
-    assert not {"pyiceberg", "pyarrow", "pyspark", "numba"} & {name.partition(".")[0] for name in done.stderr.split()}
-
-
-def test_the_reader_ends_as_the_command_line_does(tmp_path: Path) -> None:
+def test_the_reader_answers_with_the_error_of_the_command_line(tmp_path: Path) -> None:
     feed = shop(tmp_path)
     open_store(feed.lake.uri).write(quality_key("shop", ELEVEN), b"{")
-    done = reader(tmp_path, f"shop/{ELEVEN}")
-    assert (done.returncode, done.stdout) == (3, b"")
-    assert re.match(rb"error: DAMAGED: .*reports/shop/2026-01-05T11.json \(1 bytes\) cannot be read", done.stderr)
+    found = read(tmp_path, f"shop/{ELEVEN}")
+    assert found.keys() == {"error"}
+    assert re.match(r"DAMAGED: .*reports/shop/2026-01-05T11.json \(1 bytes\) cannot be read", found["error"])

@@ -33,6 +33,21 @@ SHOP = {
 }
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Feeds whose lakes tests only read: `shop`."""
+    folder = tmp_path_factory.mktemp("shop")
+    shop(folder)
+    return folder / "schemas"
+
+
+@pytest.fixture
+def shown(made: Path, tmp_path: Path) -> Path:
+    """A folder for a site of these feeds."""
+    (tmp_path / "schemas").symlink_to(made)
+    return tmp_path
+
+
 def write(folder: Path, *more: object, code: int = 0) -> tuple[int, int, int]:
     """Write the site of a folder's feeds; the numbers of files written, unchanged and removed."""
     done = call("report", "--site", folder / "site", "--schemas", folder / "schemas", "--json", *more)
@@ -59,16 +74,15 @@ def test_the_site_has_every_page_and_no_link_leads_nowhere(tmp_path: Path) -> No
     assert {p for path, html in found.items() for p in links(taken(html), path)} >= SHOP - {"shop/2026-01.html"}
 
 
-def test_a_second_run_writes_nothing_and_the_same_lake_gives_the_same_site(tmp_path: Path) -> None:
-    shop(tmp_path)
-    write(tmp_path)
-    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "site").rglob("*.html")}
-    assert write(tmp_path) == (0, 8, 0)
-    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "site").rglob("*.html")} == before
-    first = files(tmp_path)
-    (tmp_path / "site").rename(tmp_path / "moved")
-    assert write(tmp_path) == (8, 0, 0)
-    assert files(tmp_path) == first
+def test_a_second_run_writes_nothing_and_the_same_lake_gives_the_same_site(shown: Path) -> None:
+    write(shown)
+    before = {p: p.stat().st_mtime_ns for p in (shown / "site").rglob("*.html")}
+    assert write(shown) == (0, 8, 0)
+    assert {p: p.stat().st_mtime_ns for p in (shown / "site").rglob("*.html")} == before
+    first = files(shown)
+    (shown / "site").rename(shown / "moved")
+    assert write(shown) == (8, 0, 0)
+    assert files(shown) == first
 
 
 def test_a_new_hour_reads_and_writes_its_page_and_those_that_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,34 +179,31 @@ def test_a_damaged_report_has_a_page_that_says_so_and_the_command_fails_until_it
     assert "Published: cut 12 of feed shop" in taken(files(tmp_path)[f"shop/{TEN}.html"]).words
 
 
-def test_pages_of_another_version_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop(tmp_path)
-    write(tmp_path)
-    for page in (tmp_path / "site" / "shop").glob("*T*.html"):
+def test_pages_of_another_version_are_made_again(shown: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shown)
+    for page in (shown / "site" / "shop").glob("*T*.html"):
         page.write_text("of an earlier version")
-    assert write(tmp_path) == (0, 8, 0)
+    assert write(shown) == (0, 8, 0)
     monkeypatch.setattr(site_folder, "__version__", "99")
-    assert write(tmp_path)[0] == 3
-    assert "earlier version" not in "".join(files(tmp_path).values())
+    assert write(shown)[0] == 3
+    assert "earlier version" not in "".join(files(shown).values())
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"maker": 1}'])
-def test_a_damaged_record_of_the_site_makes_all_pages_again(tmp_path: Path, content: bytes) -> None:
-    shop(tmp_path)
-    write(tmp_path)
-    (tmp_path / "site" / RECORD).write_bytes(content)
-    assert write(tmp_path) == (0, 8, 0)
+def test_a_damaged_record_of_the_site_makes_all_pages_again(shown: Path, content: bytes) -> None:
+    write(shown)
+    (shown / "site" / RECORD).write_bytes(content)
+    assert write(shown) == (0, 8, 0)
 
 
-def test_a_folder_with_other_files_is_refused_and_left_alone(tmp_path: Path) -> None:
-    shop(tmp_path)
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "thesis.html").write_text("mine")
-    done = call("report", "--site", tmp_path / "site", "--schemas", tmp_path / "schemas")
+def test_a_folder_with_other_files_is_refused_and_left_alone(shown: Path) -> None:
+    (shown / "site").mkdir()
+    (shown / "site" / "thesis.html").write_text("mine")
+    done = call("report", "--site", shown / "site", "--schemas", shown / "schemas")
     assert done.code == 2
-    assert f"error: NOT_A_SITE: {tmp_path / 'site'} is not empty, and has no {RECORD}: nothing was written; give --site a new" in done.err
-    assert [p.name for p in (tmp_path / "site").iterdir()] == ["thesis.html"]
-    done = call("report", "--site", tmp_path / "site" / "thesis.html", "--schemas", tmp_path / "schemas")
+    assert f"error: NOT_A_SITE: {shown / 'site'} is not empty, and has no {RECORD}: nothing was written; give --site a new" in done.err
+    assert [p.name for p in (shown / "site").iterdir()] == ["thesis.html"]
+    done = call("report", "--site", shown / "site" / "thesis.html", "--schemas", shown / "schemas")
     assert (done.code, "is not a folder" in done.err) == (2, True)
 
 
@@ -236,8 +247,7 @@ def test_without_feeds_there_is_no_site(tmp_path: Path) -> None:
     assert not (tmp_path / "site").exists()
 
 
-def test_the_bar_counts_the_pages_of_a_feed(tmp_path: Path) -> None:
-    shop(tmp_path)
+def test_the_bar_counts_the_pages_of_a_feed(shown: Path) -> None:
     seen = list[tuple[int, int]]()
-    write_site(tmp_path / "schemas", site_folder.SiteFolder(tmp_path / "site"), ["shop"], lambda done, most: seen.append((done, most)))
+    write_site(shown / "schemas", site_folder.SiteFolder(shown / "site"), ["shop"], lambda done, most: seen.append((done, most)))
     assert seen == [(n, 7) for n in range(1, 8)]

@@ -1,7 +1,7 @@
 """Reads a quality page for Airflow's web server.
 
-A child process with the environment of a stage renders the page from the lake on request. The web server itself has neither a client nor
-credentials of the object store.
+A process of its own, with the environment of a stage, renders each page from the lake on request. A process that is kept for all pages
+forks it. The web server itself has neither a client nor credentials of the object store.
 """
 
 from __future__ import annotations
@@ -9,20 +9,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidelake.airflow.connections import given, stage_environment
-from tidelake.airflow.stage import dag_id, error_in
+from tidelake.airflow.kept_reader import KeptReader
+from tidelake.airflow.stage import dag_id
 from tidelake.config.feed import load_feed
 from tidelake.errors import ConfigError, StorageError
 
 READ_SECONDS = 60
 READERS = 4  # processes at a time: each needs up to 250 MiB
+UNREAD = "The lake cannot be read"
+reader = KeptReader()
 _free = BoundedSemaphore(READERS)
 _STYLE = """:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 body { max-width: 44rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere }"""
@@ -47,12 +48,12 @@ def page_answer(schemas: Path, path: str, feeds: Sequence[str], root: str) -> An
         feeds: Feeds that the page is made of.
         root: Path of Airflow's first page.
     """
-    command = [sys.executable, "-P", "-m", "tidelake.pages.page", str(schemas), path, "--feeds", ",".join(feeds)]
-    command += ["--home", root, "--dag", f"{root}dags/{dag_id('{feed}')}"]
+    links = {"home": root, "dag": f"{root}dags/{dag_id('{feed}')}"}
+    request = {"schemas": str(schemas), "path": path, "feeds": list(feeds), "environment": _environment(schemas, feeds), **links}
     try:
-        return _read(command, _environment(schemas, feeds))
+        return _read(request)
     except StorageError as e:
-        return note(502, "The lake cannot be read", str(e))
+        return note(502, UNREAD, str(e))
 
 
 def note(status: int, title: str, text: str) -> Answer:
@@ -73,20 +74,11 @@ def _environment(schemas: Path, feeds: Sequence[str]) -> dict[str, str]:
     return stage_environment(connected)
 
 
-def _read(command: Sequence[str], environment: dict[str, str]) -> Answer:
+def _read(request: Mapping[str, Any]) -> Answer:
     if not _free.acquire(timeout=READ_SECONDS):
         raise StorageError(f"{READERS} other pages were read for {READ_SECONDS} s", remedy="reload the page")
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=READ_SECONDS, check=False)
-    except subprocess.TimeoutExpired as e:
-        raise StorageError(f"no answer within {READ_SECONDS} s", remedy="check that the object store is running") from e
+        found = reader.read(request, stage_environment({}), READ_SECONDS)
     finally:
         _free.release()
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        code, _, message = error_in(lines).partition(": ")
-        if message:
-            raise StorageError(message, code=code)
-        raise StorageError(f"the reader ended with status {done.returncode}: {lines[-1] if lines else 'no output'}")
-    status, policy, content = done.stdout.split("\n", 2)
-    return Answer(int(status), policy, content)
+    return note(502, UNREAD, found["error"]) if "error" in found else Answer(**found)

@@ -43,6 +43,13 @@ def rendered(template: str, where: Navigation, **given: Any) -> str:
     return environment("tidelake.pages").get_template(template).render(version=__version__, **common, **given)
 
 
+def compile_templates() -> None:
+    """Compile the templates of all pages. This process and its forks keep them."""
+    made = environment("tidelake.pages")
+    for name in made.list_templates(extensions=["j2"]):
+        made.get_template(name)
+
+
 def navigation(
     here: Address,
     name: str,

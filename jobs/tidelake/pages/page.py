@@ -1,25 +1,22 @@
-"""`python -m tidelake.pages.page SCHEMAS PATH [--feeds F,…] [--home URL --dag URL]`: print one page, after a line with its
-HTTP status and one with its Content-Security-Policy.
-
-Airflow's pages call it, because Airflow's server should have neither the object store's credentials nor its client.
-"""
+"""The page at a path, made when it is asked for: for Airflow, where `reader` calls it."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tidelake.config.feed import feed_names, load_feed
-from tidelake.errors import ConfigError, TidelakeError
-from tidelake.io.printable import printable_lines
+from tidelake.errors import ConfigError
 from tidelake.io.storage import open_store
 from tidelake.pages.addresses import Address, parse_path, table_stem
+from tidelake.pages.all_feeds import feed_rows, opened_feed
+from tidelake.pages.feed_row import feed_row
 from tidelake.pages.hour_pages import hour_page
-from tidelake.pages.layout import AirflowLinks, missing_page, page_policy
+from tidelake.pages.lake_pages import feed_page, feeds_page, table_page
+from tidelake.pages.layout import AirflowLinks, missing_page
 from tidelake.pages.reports import Reports
+from tidelake.pages.table_history import TableHistory, histories
 from tidelake.tso import parse_hour
 
 
@@ -46,9 +43,6 @@ def page_at(schemas: Path, path: str, feeds: Sequence[str] | None = None, airflo
     if address is None:
         return Page(404, missing_page(Address(), "No such page", "There is no page at this address.", airflow=airflow))
     if not address.feed:
-        from tidelake.pages.all_feeds import feed_rows
-        from tidelake.pages.lake_pages import feeds_page
-
         return Page(200, feeds_page(feed_rows(schemas, known if feeds is None else [f for f in known if f in feeds]), airflow))
     if address.feed not in known:
         return Page(404, missing_page(Address(), "No such feed", f"There is no feed {address.feed}.", airflow=airflow))
@@ -77,11 +71,6 @@ def _hour(schemas: Path, at: Address, airflow: AirflowLinks | None) -> Page:
 
 def _of_lake(schemas: Path, at: Address, airflow: AirflowLinks | None) -> Page:
     """Return the page of a feed, a month or a table: those that need the lake's catalog."""
-    from tidelake.pages.all_feeds import opened_feed
-    from tidelake.pages.feed_row import feed_row
-    from tidelake.pages.lake_pages import feed_page, table_page
-    from tidelake.pages.table_history import TableHistory, histories
-
     with opened_feed(schemas, at.feed) as source:
         if at.table:
             name = next((name for name in source.tables if table_stem(name) == at.table), None)
@@ -94,26 +83,3 @@ def _of_lake(schemas: Path, at: Address, airflow: AirflowLinks | None) -> Page:
         if at.month and at.month not in source.months:
             return Page(404, missing_page(at, "No such month", f"Feed {at.feed} has no hours of {at.month}.", airflow=airflow))
         return Page(200, feed_page(source, feed_row(source), at.month, airflow))
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Print the page and return an exit code of the command line. Errors go to stderr."""
-    parser = argparse.ArgumentParser(prog="python -m tidelake.pages.page")
-    parser.add_argument("schemas", type=Path)
-    parser.add_argument("path")
-    parser.add_argument("--feeds")
-    parser.add_argument("--home")
-    parser.add_argument("--dag")
-    given = parser.parse_args(arguments)
-    airflow = AirflowLinks(home=given.home, dag=given.dag) if given.home and given.dag else None
-    try:
-        page = page_at(given.schemas, given.path, given.feeds.split(",") if given.feeds is not None else None, airflow)
-    except TidelakeError as e:
-        sys.stderr.write(f"error: {printable_lines(str(e))}\n")
-        return e.exit_code
-    sys.stdout.buffer.write(f"{page.status}\n{page_policy()}\n{page.html}".encode())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
