@@ -24,7 +24,7 @@ class Source(Protocol):
 
     Attributes:
         kind: What `verify` takes it for.
-        float_text: SQL of a FLOAT with all its digits; {} is the column.
+        float_text: SQL of a FLOAT or DOUBLE with all its digits; {} is the column.
     """
 
     kind: SourceCell
@@ -67,7 +67,7 @@ class SourceField:
             return f"CAST({name} AS UNSIGNED)"
         if self.type.word in _WHOLE:
             return f"({name}+0)"  # without the zeros of ZEROFILL
-        if self.type.word == "float":
+        if self.type.word in ("float", "double"):
             return self.float_text.format(name)
         return f"HEX({name})" if self.type.is_binary else name
 

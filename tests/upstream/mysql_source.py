@@ -24,7 +24,7 @@ class MySQLSource:
     """A server with one session for statements."""
 
     kind = SourceCell.mysql
-    float_text = "({}+0e0)"  # by itself it has six digits
+    float_text = "({}+0e0)"  # by itself a FLOAT has six digits, and a DOUBLE(10,3) three
 
     def __init__(self) -> None:
         self.server = MySQL()
