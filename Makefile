@@ -43,7 +43,7 @@ test-tidb: $(READY) ## compare with a real TiDB: random DDL on filled tables, ex
 	$(BIN)/python -m tests.tidb.programs
 	$(BIN)/python -m pytest --numprocesses 0 -m tidb tests/tidb
 
-test-upstream: $(READY) ## land what Debezium, Maxwell and Canal send of a real MariaDB, and compare; needs mariadbd
+test-upstream: $(READY) ## land what Debezium, Maxwell and Canal send of a real MariaDB and MySQL, and compare; needs mariadbd
 	$(BIN)/python -m tests.upstream.programs
 	$(BIN)/python -m pytest --numprocesses 0 -m upstream tests/upstream
 

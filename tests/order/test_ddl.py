@@ -169,6 +169,7 @@ PLACES: list[tuple[str, str, list[Any], Callable[[Any], str]]] = [
     (RANGE, "BIGINT", IDS, lambda n: "p0" if n is None or n < 10 else "p1" if n < 20 else "p2"),
     ("HASH (c) PARTITIONS 4", "BIGINT", IDS, lambda n: f"p{abs(n or 0) % 4}"),
     ("HASH (c) PARTITIONS 3", "BIGINT UNSIGNED", [n for n in IDS if n is None or n >= 0], lambda n: f"p{(n or 0) % 3}"),
+    ("HASH (c) PARTITIONS 5", "BIGINT UNSIGNED", [2**63 - 1, 2**63, 2**64 - 7, 2**64 - 1], lambda n: f"p{min(n, 2**64 - n) % 5}"),
     (
         "LIST (c) (PARTITION a VALUES IN (-1, NULL), PARTITION b VALUES IN (0, 20))",
         "INT",

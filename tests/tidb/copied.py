@@ -1,4 +1,4 @@
-"""A lake beside TiDB: what TiDB did becomes events of a feed, the feed's real stages make cuts of them, and `verify` compares.
+"""A lake beside a server: what it did becomes events of a feed, the feed's real stages make cuts of them, and `verify` compares.
 
 The hours are written as decode leaves them (tests/lake/histories.py). No Spark: the work of an hour is small.
 """
@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.lake.histories import Feeder, Message, ddl, feeder, publish, resolved
-from tests.tidb.present import DATABASE, Cells, Present, rows
-from tests.tidb.server import TiDB
+from tests.tidb.present import DATABASE, Cells, Present, Source, rows
 from tidelake.config.policy import Policy
 from tidelake.config.table_name import written
 from tidelake.history.event import Event
@@ -20,7 +19,6 @@ from tidelake.io.mysql import reader
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.opened import Lake
 from tidelake.query.asof import life_at
-from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.query.verify.compare import ComparedTable
 from tidelake.query.verify.questions import session
 from tidelake.query.verify.table import verify_table
@@ -32,13 +30,13 @@ from tidelake.spark.run_parts import ThisProcess
 class Copy:
     """The lake, and the messages of its next hour."""
 
-    server: TiDB
+    server: Source
     lake: Lake
     feed: Feeder
     messages: list[Message] = field(default_factory=list)
 
     def inserted(self, table: Present, found: Sequence[Cells], ts: int) -> None:
-        """Rows that TiDB has since ts."""
+        """Rows that the server has since ts."""
         for cells in found:
             self.changed(table, "insert", ts, after=cells)
 
@@ -58,7 +56,7 @@ class Copy:
         self.messages.append(Message(partition=0, event=event))
 
     def executed(self, table: str, statement: str, ts: int) -> None:
-        """A statement that TiDB executed before ts, and after any earlier row."""
+        """A statement that the server executed before ts, and after any earlier row."""
         self.messages += ddl(ts, statement, table=table)
 
     def publish(self) -> int:
@@ -76,12 +74,12 @@ class Copy:
     def compared(self, table: Present, ts: int) -> ComparedTable:
         """What `verify` finds at a cut."""
         with reader(self.server.url) as asked:
-            for statement in session(SourceCell.tidb, ts):
+            for statement in session(self.server.kind, ts):
                 asked.query(statement)
-            return verify_table(self.lake, written(DATABASE, table.name), ts, SourceCell.tidb, Connected(asked)).compared
+            return verify_table(self.lake, written(DATABASE, table.name), ts, self.server.kind, Connected(asked)).compared
 
     def differences(self, table: Present, ts: int) -> list[str]:
-        """How the lake's table differs from TiDB's at a cut: columns, types, rows."""
+        """How the lake's table differs from the server's at a cut: columns, types, rows."""
         _, life = life_at(self.lake, written(DATABASE, table.name), ts)
         here, there = [(c.name, c.type) for c in life.columns], [(f.name, f.type) for f in table.sent]
         out = [] if here == there else [f"columns: {_unlike(here, there)}"]
@@ -100,7 +98,7 @@ def _unlike(here: Sequence[object], there: Sequence[object]) -> str:
 
 
 @contextmanager
-def copied(server: TiDB, folder: Path, tables: Sequence[Present]) -> Iterator[Copy]:
+def copied(server: Source, folder: Path, tables: Sequence[Present]) -> Iterator[Copy]:
     """A feed with these tables, whose rows are its first cut."""
     sql = f"USE `{DATABASE}`;\n" + "".join(f"{t.create};\n" for t in tables)
     made = feeder(folder, sql, policy=Policy(ddl="ignore"))

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from random import Random
 
-from tests.tidb.present import DATABASE, Present, SourceField, present
-from tests.tidb.server import TiDB
+from tests.tidb.present import DATABASE, Present, Source, SourceField, present
 from tests.tidb.values import FLAVOURS, any_type, literal, string
 from tidelake.query.verify.cell_texts import quoted
 
@@ -53,7 +52,7 @@ _PARTITIONS = {
 }
 
 
-def create(server: TiDB, random: Random, name: str) -> Present:
+def create(server: Source, random: Random, name: str) -> Present:
     """A table with rows."""
     key = random.choice(list(_KEYS))
     columns, constraint = _KEYS[key]
@@ -77,12 +76,12 @@ def create(server: TiDB, random: Random, name: str) -> Present:
     return table
 
 
-def insert(server: TiDB, random: Random, table: Present, numbers: range, *, zero_dates: bool = False) -> None:
+def insert(server: Source, random: Random, table: Present, numbers: range, *, zero_dates: bool = False) -> None:
     """Rows with these numbers as their `id`, in one statement each. The server refuses some of them: then others are drawn."""
     import pymysql
 
     flavours = {f.name: random.choice(FLAVOURS) for f in table.fields}
-    server.execute(f"SET sql_mode = {string('' if zero_dates else 'STRICT_TRANS_TABLES')}, allow_auto_random_explicit_insert = 1")
+    server.execute(f"SET sql_mode = {string('' if zero_dates else 'STRICT_TRANS_TABLES')}")
     for number in numbers:
         for _ in range(_TRIES):
             with suppress(pymysql.Error):

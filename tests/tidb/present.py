@@ -1,18 +1,17 @@
-"""A table as TiDB describes it now, and its rows as TiCDC would send them."""
+"""A table as its server describes it now, and its rows as TiCDC would send them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
-from tests.tidb.server import TiDB
 from tests.tidb.values import string
 from tidelake.history.ddl.changes import CreateTable
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.ddl.statement import parse
 from tidelake.history.event import RowSchema, SchemaColumn
-from tidelake.query.verify.cell_texts import quoted
+from tidelake.query.verify.cell_texts import SourceCell, quoted
 
 DATABASE = "d"
 _WHOLE = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
@@ -20,9 +19,31 @@ _NUMBERED = frozenset({"bit", "enum", "set"})
 Cells = tuple[bytes | None, ...]
 
 
+class Source(Protocol):
+    """A server with one session for statements.
+
+    Attributes:
+        kind: What `verify` takes it for.
+        float_text: SQL of a FLOAT or DOUBLE with all its digits; {} is the column.
+    """
+
+    kind: SourceCell
+    float_text: str
+
+    @property
+    def url(self) -> str:
+        """For --connect."""
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run them; the rows of the last. Values are as the server writes them, as text or bytes. Raises pymysql.Error."""
+
+    def ts(self) -> int:
+        """A TSO after everything that was done."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceField:
-    """A column. generated: `VIRTUAL`, `STORED` or nothing."""
+    """A column. generated: `VIRTUAL`, `STORED` or nothing; float_text: Source.float_text."""
 
     name: str
     sql: str
@@ -31,6 +52,7 @@ class SourceField:
     default: str | None
     generated: str
     key: bool
+    float_text: str = "{}"
 
     @property
     def sent(self) -> bool:
@@ -45,6 +67,8 @@ class SourceField:
             return f"CAST({name} AS UNSIGNED)"
         if self.type.word in _WHOLE:
             return f"({name}+0)"  # without the zeros of ZEROFILL
+        if self.type.word in ("float", "double"):
+            return self.float_text.format(name)
         return f"HEX({name})" if self.type.is_binary else name
 
 
@@ -83,7 +107,7 @@ class Present:
         return next(f for f in self.fields if f.name == name)
 
 
-def present(server: TiDB, table: str) -> Present:
+def present(server: Source, table: str) -> Present:
     """The table as it is now."""
     create = str(server.execute(f"SHOW CREATE TABLE {DATABASE}.{quoted(table)}")[0][1])
     (made,) = parse(create, DATABASE)
@@ -91,7 +115,7 @@ def present(server: TiDB, table: str) -> Present:
     assert made.definition is not None
     key = made.definition.handle.columns if made.definition.handle else ()
     columns = _described(server, table, "COLUMN_NAME, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA", "columns", "ORDINAL_POSITION")
-    indexes = _described(server, table, "DISTINCT KEY_NAME", "tidb_indexes", "KEY_NAME")
+    indexes = _described(server, table, "DISTINCT INDEX_NAME", "statistics", "INDEX_NAME")
     parts = _described(server, table, "PARTITION_NAME", "partitions", "PARTITION_ORDINAL_POSITION")
     return Present(
         name=table,
@@ -105,6 +129,7 @@ def present(server: TiDB, table: str) -> Present:
                 default=default,
                 generated=next((w for w in ("VIRTUAL", "STORED") if w in extra), ""),
                 key=name in key,
+                float_text=server.float_text,
             )
             for name, kind, nullable, default, extra in columns
         ),
@@ -113,7 +138,7 @@ def present(server: TiDB, table: str) -> Present:
     )
 
 
-def _described(server: TiDB, table: str, columns: str, source: str, order: str) -> list[tuple[Any, ...]]:
+def _described(server: Source, table: str, columns: str, source: str, order: str) -> list[tuple[Any, ...]]:
     where = f"TABLE_SCHEMA = '{DATABASE}' AND TABLE_NAME = {string(table)}"
     return server.execute(f"SELECT {columns} FROM information_schema.{source} WHERE {where} ORDER BY {order}")
 
@@ -126,7 +151,7 @@ def mysql_type(sql: str) -> MysqlType:
     return made.definition.columns[0].type
 
 
-def rows(server: TiDB, table: Present, *, handle: str = "") -> list[Cells]:
+def rows(server: Source, table: Present, *, handle: str = "") -> list[Cells]:
     """The cells of all rows. handle: SQL of a first cell besides."""
     wanted = [handle] * bool(handle) + [f.cell for f in table.sent]
     found = server.execute(f"SELECT {', '.join(wanted)} FROM {table.sql}")

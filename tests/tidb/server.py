@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.tidb.programs import programs
+from tidelake.query.verify.cell_texts import SourceCell
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -38,11 +39,14 @@ level = "error"
 # A real cluster has this row; without it tidb_snapshot is refused.
 _SAFE_POINT = "INSERT IGNORE INTO mysql.tidb VALUES ('tikv_gc_safe_point', '20240101-00:00:00 +0000', '')"
 # As TiCDC's values are: TIMESTAMP in the feed's zone, text in UTF-8.
-_SESSION = "SET NAMES utf8mb4, time_zone = '+00:00'"
+_SESSION = "SET NAMES utf8mb4, time_zone = '+00:00', allow_auto_random_explicit_insert = 1"
 
 
 class TiDB:
-    """A server of its own, with one session for statements. url: for --connect."""
+    """A server of its own, with one session for statements: a Source."""
+
+    kind = SourceCell.tidb
+    float_text = "{}"
 
     def __init__(self) -> None:
         self._programs = programs()

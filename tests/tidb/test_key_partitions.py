@@ -8,9 +8,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from tests.tidb.copied import copied, in_this_process
-from tests.tidb.present import DATABASE, Present, SourceField, present, rows
+from tests.tidb.copied import in_this_process
+from tests.tidb.present import DATABASE, Present, SourceField, present
 from tests.tidb.server import TiDB
+from tests.tidb.truncated import HASHES, MOVES, truncated
 from tests.tidb.values import literal
 from tidelake.history.ddl.changes import CreateTable
 from tidelake.history.ddl.column_types import lake_type
@@ -54,16 +55,7 @@ def test_a_key_without_columns_is_the_primary_key(tidb: TiDB) -> None:
     assert _checked(tidb, present(tidb, "t"), ["b", "a"]) == 200
 
 
-@pytest.mark.parametrize(
-    "moves",
-    [
-        [],
-        ["ADD PARTITION PARTITIONS 3", "TRUNCATE PARTITION p3"],
-        ["ADD PARTITION (PARTITION y)", "TRUNCATE PARTITION y"],
-        ["COALESCE PARTITION 1", "TRUNCATE PARTITION p1"],
-        ["ADD PARTITION (PARTITION y)", "COALESCE PARTITION 2", "ADD PARTITION PARTITIONS 2", "TRUNCATE PARTITION p1"],
-    ],
-)
+@pytest.mark.parametrize("moves", MOVES)
 def test_the_rows_of_a_truncated_partition_leave_the_lake(
     moves: list[str], tidb: TiDB, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,36 +67,11 @@ def test_the_rows_of_a_truncated_partition_leave_the_lake(
         " (PARTITION x, PARTITION p1, PARTITION z)",
         "none": "id SMALLINT, b BINARY(3), v VARCHAR(9)) PARTITION BY LINEAR KEY (b, id) PARTITIONS 4",
     }
-    for name, definition in made.items():
-        tidb.execute(f"CREATE TABLE {DATABASE}.{name} ({definition}")
-    tables = [present(tidb, name) for name in made]
-    for t in tables:
-        _numbered(tidb, t, range(100))
-    with copied(tidb, tmp_path, tables) as copy:
-        stood = {t.name: len(rows(tidb, t)) for t in tables}
-        for t in tables:
-            for clause in ("TRUNCATE PARTITION p1", *moves):
-                tidb.execute(f"ALTER TABLE {t.sql} {clause}")
-                copy.executed(t.name, f"ALTER TABLE {t.sql} {clause}", tidb.ts())
-            before = rows(tidb, t)
-            _numbered(tidb, t, range(100, 120))
-            copy.inserted(t, [r for r in rows(tidb, t) if r not in before], tidb.ts())
-        at = copy.publish()
-        assert copy.why_not() == {}
-        assert [copy.differences(t, at) for t in tables] == [[]] * len(tables)
-        assert all(20 < len(rows(tidb, t)) < stood[t.name] + 20 for t in tables)
+    truncated(tidb, tmp_path, made | HASHES, moves)
 
 
 def _empty(server: TiDB) -> None:
     server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE}", f"USE {DATABASE}")
-
-
-def _numbered(server: TiDB, table: Present, numbers: range) -> None:
-    """Rows with these numbers."""
-    has = [f.name for f in table.fields]
-    for n in numbers:
-        cells = {"id": f"{n}", "b": f"'{n % 7} '", "v": f"'v{n}'"}
-        server.execute(f"INSERT INTO {table.sql} VALUES ({', '.join(cells[c] for c in has)})")
 
 
 def _fill(server: TiDB, random: Random, table: Present) -> None:

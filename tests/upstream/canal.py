@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.io.ivy_jars import java
 from tests.io.kafka_broker import KafkaBroker
-from tests.io.mariadb_server import HOST, REPLICATOR, MariaDB
+from tests.io.sql_server import HOST, REPLICATOR, SqlServer
 from tests.tidb.values import FOREIGN
 from tests.upstream.canal_conf import DESTINATION, write_conf
 from tests.upstream.process import Process
@@ -26,8 +26,12 @@ _OPENED = ("java.base/java.lang", "java.base/java.util", "java.base/java.net", "
 _STARTED = b"the next step is binlog dump"
 
 
-def canal(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, *, flat: bool) -> Process:
-    """A server that writes into a topic. flat: JSON messages, else protobuf."""
+def canal(server: SqlServer, broker: KafkaBroker, topic: str, folder: Path, *, flat: bool) -> Process:
+    """A server that writes into a topic. flat: JSON messages, else protobuf.
+
+    It is told where to begin, and begins there again if it was killed while it wrote its place: meta.dat is empty for some milliseconds.
+    """
+    begin = server.execute("SHOW MASTER STATUS")[0]
     conf, classes = folder / "conf", folder / "classes"
     settings: dict[str, object] = {
         "canal.serverMode": "kafka",
@@ -39,6 +43,8 @@ def canal(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, *, fla
     }
     instance: dict[str, object] = {
         "canal.instance.master.address": f"{HOST}:{server.port}",
+        "canal.instance.master.journal.name": begin[0],
+        "canal.instance.master.position": begin[1],
         "canal.instance.mysql.slaveId": 184056,
         "canal.instance.dbUsername": REPLICATOR.user,
         "canal.instance.dbPassword": REPLICATOR.password,

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.io.kafka_broker import KafkaBroker
 from tests.io.mariadb_server import MariaDB
+from tests.io.mysql_server import MySQL
+from tests.io.sql_server import SqlServer
 
 HOURS = 3600
+SERVERS: dict[str, Callable[[], SqlServer]] = {
+    "mariadb": lambda: MariaDB(binlog=True),
+    "mysql": MySQL,
+    "mysql-gtid": lambda: MySQL(gtid=True),
+}
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[MariaDB]:
-    """A real MariaDB with a row binlog; skips where there is none."""
+def server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
+    """A real server with a row binlog, which a test names by `indirect`; skips where it cannot be had."""
     pytest.importorskip("pymysql", reason="needs PyMySQL, of the extra `mysql`")
-    with MariaDB(binlog=True) as server:
+    with SERVERS[request.param]() as server:
         yield server
 
 

@@ -5,24 +5,26 @@ https://maxwells-daemon.io/quickstart/
 Version 1.22.6 is the newest in Maven Central. What it needs beside its jars:
 
 Java 15 and later   a class of Nashorn, which its JSON writer asks every value for; an empty one does, if no scripts are used
+MySQL 8             an account with mysql_native_password: its reader of the binlog does not know caching_sha2_password
 MariaDB 10.6, later `old_mode` without UTF8_IS_UTF8MB3: it makes its own tables in `utf8`, and does not know that charset as `utf8mb3`
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.io.ivy_jars import java
 from tests.io.kafka_broker import KafkaBroker
-from tests.io.mariadb_server import HOST, REPLICATOR, MariaDB
+from tests.io.sql_server import HOST, REPLICATOR, SqlServer
 from tests.tidb.values import BYTES, ENUMS, EXACT, FLOATS, FOREIGN, NUMBERS, TEXTS
 from tests.upstream.process import Process
 from tests.upstream.programs import jars
 
 # What Maxwell can send. It lacks TIME below zero or above a day, BIT of more than 31 bits, YEAR 0, and JSON that MariaDB adds as it runs.
-TYPES = (*NUMBERS, *EXACT, *FLOATS, "DATE", "DATETIME", "DATETIME(3)", "DATETIME(6)", "TIMESTAMP", "TIMESTAMP(6)")
-TYPES += (*TEXTS, *FOREIGN, *BYTES, "BIT(1)", "BIT(10)", *ENUMS)
+_TYPES = (*NUMBERS, *EXACT, *FLOATS, "DATE", "DATETIME", "DATETIME(3)", "DATETIME(6)", "TIMESTAMP", "TIMESTAMP(6)")
+_TYPES += (*TEXTS, *FOREIGN, *BYTES, "BIT(1)", "BIT(10)", *ENUMS)
 _JAVA = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Duser.timezone=UTC", "-Dfile.encoding=UTF-8")
 _NASHORN = "jdk/nashorn/api/scripting/ScriptObjectMirror"
 _JAVA_8 = 52  # version of class files
@@ -45,11 +47,20 @@ output_server_id=true
 output_primary_key_columns=true
 {more}
 """
+_BEFORE = {  # by SqlServer.kind
+    "mariadb": ["SET GLOBAL old_mode = ''"],
+    "mysql": [f"ALTER USER '{REPLICATOR.user}'@'{HOST}' IDENTIFIED WITH mysql_native_password BY '{REPLICATOR.password}'"],
+}
 
 
-def maxwell(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, **settings: object) -> Process:
+def types(server: SqlServer) -> Sequence[str]:
+    """Types of columns that it sends as they are."""
+    return [*_TYPES, "JSON"] if server.kind == "mysql" else _TYPES
+
+
+def maxwell(server: SqlServer, broker: KafkaBroker, topic: str, folder: Path, **settings: object) -> Process:
     """The program that writes into a topic. settings: more of its own."""
-    server.execute("SET GLOBAL old_mode = ''", "DROP DATABASE IF EXISTS maxwell")
+    server.execute(*_BEFORE[server.kind], "DROP DATABASE IF EXISTS maxwell")
     stub = folder / "classes" / f"{_NASHORN}.class"
     stub.parent.mkdir(parents=True, exist_ok=True)
     stub.write_bytes(_empty_class(_NASHORN))

@@ -1,4 +1,4 @@
-"""Records messages of Debezium's MariaDB connector: `python -m tests.upstream.record FOLDER` writes FOLDER/debezium_mariadb.json.
+"""Records messages of Debezium's connectors: `python -m tests.upstream.record FOLDER` writes debezium_mariadb.json and debezium_mysql.json.
 
 A JSON list: "settings" of the connector and its converters; "messages" with key and value in hex, in their order; "rows": what the server
 says of its table after it, as texts (bytes in hex) by column. tests/data/vectors has the file as it came out, packed.
@@ -14,6 +14,8 @@ from typing import Any
 
 from tests.io.kafka_broker import KafkaBroker
 from tests.io.mariadb_server import MariaDB
+from tests.io.mysql_server import MySQL
+from tests.io.sql_server import SqlServer
 from tests.upstream.debezium import debezium
 from tests.upstream.topic import Hours
 
@@ -56,15 +58,16 @@ MODES: list[dict[str, Any]] = [
 
 
 def main(folder: Path) -> None:
-    """Record every mode."""
-    found = []
-    with TemporaryDirectory() as made, MariaDB(binlog=True) as server, KafkaBroker(Path(made)) as broker:
-        for n, mode in enumerate(MODES):
-            found.append({"settings": mode} | _recorded(server, broker, f"recorded-{n}", Path(made) / f"connect-{n}", mode))
-            (folder / "debezium_mariadb.json").write_text(json.dumps(found, ensure_ascii=False, indent=0))
+    """Record every mode of both connectors."""
+    for server in (MariaDB(binlog=True), MySQL()):
+        found = []
+        with TemporaryDirectory() as made, server, KafkaBroker(Path(made)) as broker:
+            for n, mode in enumerate(MODES):
+                found.append({"settings": mode} | _recorded(server, broker, f"recorded-{n}", Path(made) / f"connect-{n}", mode))
+        (folder / f"debezium_{server.kind}.json").write_text(json.dumps(found, ensure_ascii=False, indent=0))
 
 
-def _recorded(server: MariaDB, broker: KafkaBroker, topic: str, folder: Path, mode: dict[str, Any]) -> dict[str, Any]:
+def _recorded(server: SqlServer, broker: KafkaBroker, topic: str, folder: Path, mode: dict[str, Any]) -> dict[str, Any]:
     columns = ", ".join(f"{name} {sql}" for name, (sql, _) in COLUMNS.items())
     row = ", ".join(value for _, value in COLUMNS.values())
     server.execute(

@@ -18,14 +18,13 @@ def play(
 
     named: changes have names, so that tables without a key are equal after repeats, too; least: an hour has more messages than this.
     """
-    url = work.server.url
     work.begin()
     _hour(work, hours, producer, least)
     feed.run(0)
-    feed.equal(url)
+    feed.equal(work)
     _hour(work, hours, producer, least)
     feed.run(1, killed=random)
-    feed.equal(url)
+    feed.equal(work)
     for _ in range(3):
         work.transact(15)
         producer.kill()
@@ -33,14 +32,14 @@ def play(
         producer.start()
     _hour(work, hours, producer, least)
     feed.run(2)
-    feed.equal(url, *(() if named else work.keyed))
+    feed.equal(work, keyed=not named)
     work.transact(10)
     broker.kill()
     work.transact(10)
     broker.start()
     _hour(work, hours, producer, least)
     feed.run(3)
-    feed.equal(url, *(() if named else work.keyed))
+    feed.equal(work, keyed=not named)
 
 
 def _hour(work: Workload, hours: Hours, producer: Process, least: int) -> None:

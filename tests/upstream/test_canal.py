@@ -1,4 +1,4 @@
-"""Alibaba's Canal on a real MariaDB: at every quiet point the lake equals the source, also after each of the programs was killed."""
+"""Alibaba's Canal on a real MariaDB and a real MySQL: at every quiet point the lake equals the source, whatever was killed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.io.kafka_broker import KafkaBroker
-from tests.io.mariadb_server import MariaDB
+from tests.io.sql_server import SqlServer
 from tests.upstream.canal import TYPES, canal, connected
 from tests.upstream.landed import LandedFeed
 from tests.upstream.story import play
@@ -20,14 +20,25 @@ SEED = int(os.environ.get("TIDELAKE_UPSTREAM_SEED", "1"))
 
 
 @pytest.mark.parametrize(
-    ("protocol", "way"), [("canal-json", "kafka"), ("canal", "archive"), ("canal", "kafka"), ("canal-json", "archive")]
+    ("server", "protocol", "way"),
+    [
+        ("mariadb", "canal-json", "kafka"),
+        ("mariadb", "canal", "archive"),
+        ("mariadb", "canal", "kafka"),
+        ("mariadb", "canal-json", "archive"),
+        ("mysql", "canal-json", "kafka"),
+        ("mysql", "canal", "archive"),
+        ("mysql-gtid", "canal", "kafka"),
+        ("mysql-gtid", "canal-json", "archive"),
+    ],
+    indirect=["server"],
 )
 def test_the_lake_equals_the_source_at_every_quiet_point(
-    server: MariaDB, broker: KafkaBroker, tmp_path: Path, protocol: str, way: str
+    server: SqlServer, broker: KafkaBroker, tmp_path: Path, protocol: str, way: str
 ) -> None:
     server.execute("SET GLOBAL max_binlog_size = 1073741824")  # killed near a rotation, Canal 1.1.7 can store a place that no file has
     random = Random(f"{SEED} {protocol} {way}")
-    work, hours = Workload(server, random, types=TYPES), Hours(broker, f"{protocol}-{way}")
+    work, hours = Workload(server, random, types=TYPES), Hours(broker, f"{protocol}-{server.kind}-{way}")
     feed = LandedFeed(hours, tmp_path, way, protocol, "")
     with canal(server, broker, hours.sent, tmp_path / "canal", flat=protocol == "canal-json") as producer:
         producer.until(lambda: connected(producer), "the binlog")

@@ -1,4 +1,4 @@
-"""Debezium's MariaDB connector against a real MariaDB: what `run` makes of its messages equals the source at every quiet point."""
+"""Debezium's connectors on a real MariaDB and a real MySQL: at every quiet point the lake equals the source, whatever was killed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.io.kafka_broker import KafkaBroker
-from tests.io.mariadb_server import MariaDB
-from tests.upstream.debezium import debezium
-from tests.upstream.landed import WAYS, LandedFeed
+from tests.io.sql_server import SqlServer
+from tests.upstream.debezium import TYPES, debezium
+from tests.upstream.landed import LandedFeed
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
 
@@ -22,12 +22,14 @@ SEED = int(os.environ.get("TIDELAKE_UPSTREAM_SEED", "1"))
 CONVERTERS: dict[str, dict[str, Any]] = {"kafka": {"schemas": True}, "archive": {"schemas": False, "decimal_handling_mode": "string"}}
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: MariaDB, broker: KafkaBroker, tmp_path: Path) -> None:
-    work = Workload(server, Random(f"{SEED}{way}"), plain=True)
+@pytest.mark.parametrize(
+    ("server", "way"), [("mariadb", "kafka"), ("mariadb", "archive"), ("mysql", "kafka"), ("mysql-gtid", "archive")], indirect=["server"]
+)
+def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: SqlServer, broker: KafkaBroker, tmp_path: Path) -> None:
+    work = Workload(server, Random(f"{SEED}{way}"), TYPES, plain=True)
     feed_sql = work.begin()
     work.transact(20)  # what the snapshot reads
-    hours = Hours(broker, f"debezium-{way}")
+    hours = Hours(broker, f"debezium-{server.kind}-{way}")
     broker.create(f"{hours.sent}-history", 1)
     with debezium(server, broker, hours.sent, tmp_path / "connect", **CONVERTERS[way]) as producer:
         feed = LandedFeed(hours, tmp_path, way, "debezium", feed_sql)
@@ -35,7 +37,7 @@ def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: Mari
         hours.quiet(producer, work.mark())
         assert hours.close() > 0
         feed.run(0)
-        feed.equal(server.url)
+        feed.equal(work)
 
         work.plain = False
         work.transact(30)
@@ -44,7 +46,7 @@ def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: Mari
         hours.quiet(producer, work.mark())
         hours.close()
         feed.run(1, killed=Random(SEED))
-        feed.equal(server.url)
+        feed.equal(work)
 
         work.transact(20)
         producer.kill()
@@ -59,4 +61,4 @@ def test_every_hour_equals_the_source_whatever_was_killed(way: str, server: Mari
         hours.quiet(producer, work.mark())
         hours.close()
         feed.run(2, killed=Random(SEED + 1))
-        feed.equal(server.url)
+        feed.equal(work)

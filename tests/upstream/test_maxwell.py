@@ -1,4 +1,4 @@
-"""The real Maxwell on a real MariaDB: at every quiet point the lake equals the source, also after each of the programs was killed."""
+"""The real Maxwell on a real MariaDB and a real MySQL: at every quiet point the lake equals the source, whatever was killed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from random import Random
 import pytest
 
 from tests.io.kafka_broker import KafkaBroker
-from tests.io.mariadb_server import MariaDB
-from tests.upstream.landed import WAYS, LandedFeed
-from tests.upstream.maxwell import TYPES, connected, maxwell
+from tests.io.sql_server import SqlServer
+from tests.upstream.landed import LandedFeed
+from tests.upstream.maxwell import connected, maxwell, types
 from tests.upstream.story import play
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
@@ -21,10 +21,12 @@ SEED = 22
 OPTIONS = "[options]\noutput_xoffset = true"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_lake_equals_the_source_at_every_quiet_point(server: MariaDB, broker: KafkaBroker, tmp_path: Path, way: str) -> None:
+@pytest.mark.parametrize(
+    ("server", "way"), [("mariadb", "kafka"), ("mariadb", "archive"), ("mysql", "kafka"), ("mysql-gtid", "archive")], indirect=["server"]
+)
+def test_the_lake_equals_the_source_at_every_quiet_point(server: SqlServer, broker: KafkaBroker, tmp_path: Path, way: str) -> None:
     random = Random(f"{SEED} {way}")
-    work, hours = Workload(server, random, TYPES, truncates=False), Hours(broker, f"maxwell-{way}")
+    work, hours = Workload(server, random, types(server), truncates=False), Hours(broker, f"maxwell-{server.kind}-{way}")
     feed = LandedFeed(hours, tmp_path, way, "maxwell", "", OPTIONS)
     with maxwell(server, broker, hours.sent, tmp_path / "maxwell") as producer:
         producer.until(lambda: connected(producer), "the binlog")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.io.mariadb_server import MariaDB
+from tests.io.sql_server import SqlServer
 from tests.tidb.present import mysql_type
 from tests.tidb.values import BITS, BYTES, ENUMS, EXACT, FLOATS, FOREIGN, MOMENTS, NUMBERS, TEXTS, literal
 from tidelake.query.verify.cell_texts import quoted
@@ -19,16 +19,23 @@ TYPES = [*NUMBERS, *EXACT, *FLOATS, *MOMENTS, *TEXTS, *FOREIGN, *BYTES, *BITS, *
 ODD_NAMES = ["order", "Ünï köl", "x-y", "a.b", "select"]
 KEYLESS = "log"
 _PLAIN = {"YEAR": "1999", "FLOAT": "-1.5", "FLOAT UNSIGNED": "1.5", "DOUBLE(10,3)": "0.5"}
-_TAIL = "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci"
+_TAILS = {  # by SqlServer.kind
+    "mariadb": "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
+    "mysql": "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_0900_ai_ci",
+}
 
 
 @dataclass
 class Table:
-    """A table as the workload made it. columns: SQL types by name, the key's first; key: how many of them are the key's."""
+    """A table as the workload made it.
+
+    columns: SQL types by name, the key's first; key: how many of them are the key's; tail: its character set.
+    """
 
     name: str
     columns: dict[str, str]
     key: int
+    tail: str
     made: int = 0
 
     @property
@@ -43,7 +50,7 @@ class Table:
         parts = [f"{quoted(n)} {sql}{' NOT NULL' if n in keys else ' NULL'}" for n, sql in self.columns.items()]
         if keys:
             parts.append(f"PRIMARY KEY ({', '.join(quoted(n) for n in keys)})")
-        return f"CREATE TABLE {self.sql} ({', '.join(parts)}) {_TAIL}"
+        return f"CREATE TABLE {self.sql} ({', '.join(parts)}) {self.tail}"
 
     @property
     def fields(self) -> list[str]:
@@ -61,7 +68,7 @@ class Workload:
         plain: A SELECT says all of a row: no YEAR 0000, no digits of FLOAT that the server's own texts lack.
     """
 
-    server: MariaDB
+    server: SqlServer
     random: Random
     types: Sequence[str] = tuple(TYPES)
     truncates: bool = True
@@ -72,21 +79,18 @@ class Workload:
 
     def begin(self) -> str:
         """Make the database and its tables, with nothing in them. Returns tables.sql."""
+        tail = _TAILS[self.server.kind]
+        pairs = {"word": "VARCHAR(20) COLLATE utf8mb4_bin", "n": "INT UNSIGNED", "v": "VARCHAR(40)", "at": "TIMESTAMP(6)"}
         self.tables = [
-            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(self.types)}}, 1),
-            Table("pairs", {"word": "VARCHAR(20) COLLATE utf8mb4_bin", "n": "INT UNSIGNED", "v": "VARCHAR(40)", "at": "TIMESTAMP(6)"}, 2),
-            Table("Odd-näme", {"id": "INT", **dict.fromkeys(ODD_NAMES, "VARCHAR(40)")}, 1),
-            Table(KEYLESS, {"line": "TEXT", "n": "INT", "raw": "VARBINARY(16)"}, 0),
+            Table("every", {"id": "BIGINT UNSIGNED", **{f"c{i}": sql for i, sql in enumerate(self.types)}}, 1, tail),
+            Table("pairs", pairs, 2, tail),
+            Table("Odd-näme", {"id": "INT", **dict.fromkeys(ODD_NAMES, "VARCHAR(40)")}, 1, tail),
+            Table(KEYLESS, {"line": "TEXT", "n": "INT", "raw": "VARBINARY(16)"}, 0, tail),
         ]
-        marks = Table("marks", {"token": "VARCHAR(40)"}, 1)
+        marks = Table("marks", {"token": "VARCHAR(40)"}, 1, tail)
         creates = [t.create for t in (*self.tables, marks)]
-        self.server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} {_TAIL}", *creates)
+        self.server.execute(f"DROP DATABASE IF EXISTS {DATABASE}", f"CREATE DATABASE {DATABASE} {tail}", *creates)
         return "".join(f"{create};\n" for create in [f"USE {DATABASE}", *creates])
-
-    @property
-    def keyed(self) -> list[str]:
-        """Names of the tables that have a key, for `verify --table`."""
-        return [f"{DATABASE}.{t.name}" for t in self.tables if t.key]
 
     def transact(self, times: int) -> None:
         """Random transactions, a few of them taken back."""
@@ -99,9 +103,9 @@ class Workload:
     def alter(self, times: int) -> None:
         """Random statements on tables."""
         for _ in range(times):
-            kind = self.random.choice(
-                [self._add, self._add, self._drop, self._widen, self._rename, self._truncate, self._rename_table, self._index]
-            )
+            common = [self._add, self._add, self._drop, self._widen, self._rename, self._truncate, self._rename_table, self._index]
+            own = {"mysql": [self._add_instantly, self._hidden_index]}.get(self.server.kind, [])
+            kind = self.random.choice([*common, *own])
             table = self.random.choice(self.tables)
             self.server.execute(kind(table))
 
@@ -160,6 +164,9 @@ class Workload:
         default = " DEFAULT 7" if mysql_type(sql).word in ("int", "bigint", "decimal", "varchar") and self.random.random() < 0.5 else ""
         return f"ALTER TABLE {table.sql} ADD COLUMN {quoted(name)} {sql} NULL{default}"
 
+    def _add_instantly(self, table: Table) -> str:
+        return f"{self._add(table)}, ALGORITHM = INSTANT"
+
     def _drop(self, table: Table) -> str:
         new = [n for n in table.fields if n.startswith("new")]
         if not new:
@@ -196,3 +203,6 @@ class Workload:
     def _index(self, table: Table) -> str:
         name = next(n for n in table.columns if "TEXT" not in table.columns[n])
         return f"ALTER TABLE {table.sql} ADD INDEX {quoted(f'i{self._fresh()}')} ({quoted(name)})"
+
+    def _hidden_index(self, table: Table) -> str:
+        return f"{self._index(table).removesuffix(')')} DESC) INVISIBLE"

@@ -87,7 +87,7 @@ class Removal:
         values: Values of the partition; None for a range.
         null: Rows with NULL belong to it.
         text: Bounds compare as text (dates), else as numbers.
-        modulus: If set, the values are absolute remainders of the column by this number.
+        modulus: If set, the values are absolute remainders of the column by this number; the column is taken as 64 bits with a sign.
         hashed: Ids of the columns of a KEY, the first one included. If set, the values are remainders of their CRC-32, by TiDB's rule.
         also: The same for further columns. A row was removed if all say so.
     """

@@ -2,6 +2,10 @@
 
 A row's own columns determine its partition, exactly as the server places it. If they do not, the statement is refused.
 
+HASH: the absolute remainder of the column, taken as 64 bits with a sign, by the number of partitions; 0 for NULL. So BIGINT UNSIGNED
+counts as negative from 2^63 on, in TiDB (locateHashPartition in pkg/table/tables/partition.go) and in MySQL (get_part_id_hash in
+sql/sql_partition.cc).
+
 KEY: TiDB takes the CRC-32 (IEEE) of the texts of the columns one behind the other, of a byte 0 for NULL, modulo the number of partitions
 (ForKeyPruning.LocateKeyPartition in pkg/table/tables/partition.go; Datum.ToHashKey in pkg/types/datum.go). The text of a whole number has
 its digits alone, that of BINARY and VARBINARY is its bytes. Other types are refused:

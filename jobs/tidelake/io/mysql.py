@@ -53,7 +53,7 @@ def reader(url: str) -> Iterator[MysqlReader]:
             conv=pymysql.converters.encoders,  # no decoders: every value as the server wrote it
             **options,
         )
-    except (pymysql.Error, OSError) as e:
+    except (pymysql.Error, OSError, RuntimeError) as e:  # RuntimeError: the account's password needs a package that is not installed
         raise StorageError(f"{shown} cannot be reached: {_words(e)}", code="UPSTREAM") from e
     with connection:
         yield MysqlReader(connection, shown)

@@ -207,8 +207,15 @@ def test_dates_of_a_partition_are_compared_as_text() -> None:
     moments = pa.array(["2026-01-01 00:00:00", "2026-01-31 23:59:59.999999", "2026-02-01 00:00:00", None]).cast(pa.timestamp("us"))
     assert january.has(moments).tolist() == [True, True, False, False]
     assert Removed(ts=1, column="day", values=("2026-01-31",), text=True).has(days).tolist() == [False, True, False, False]
-    large = pa.array([Decimal(2**64 - 1), Decimal(3), None], pa.decimal128(20, 0))
-    assert Removed(ts=1, column="id", values=("0",), null=True, modulus=3).has(large).tolist() == [True, True, True]
+
+
+def test_a_remainder_is_that_of_64_bits_with_a_sign() -> None:
+    """HASH of TiDB and MySQL."""
+    large = pa.array([Decimal(n) for n in (2**63 - 1, 2**63, 2**64 - 7, 2**64 - 1, 3)] + [None], pa.decimal128(20, 0))
+    by_five = [Removed(ts=1, column="id", values=(str(n),), null=not n, modulus=5).has(large).tolist() for n in range(5)]
+    assert [[n for n in range(5) if by_five[n][row]] for row in range(6)] == [[2], [3], [2], [1], [3], [0]]
+    small = pa.array([-(2**63), -7, 7], pa.int64())
+    assert Removed(ts=1, column="id", values=("2",), modulus=5).has(small).tolist() == [False, True, True]
 
 
 def test_a_truncated_snapshot_keeps_only_later_rows() -> None:

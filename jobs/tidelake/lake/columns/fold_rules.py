@@ -70,9 +70,9 @@ class Removed(BaseModel, frozen=True):
         if self.modulus is None:
             return cells.cast(_WHOLE)
         signed = not pa.types.is_decimal(cells.type)  # only BIGINT UNSIGNED is a decimal here
-        number = np.asarray(cells.fill_null(0).cast(pa.int64() if signed else pa.uint64()))
-        rest = np.abs(np.fmod(number, number.dtype.type(self.modulus)))
-        return pa.array(rest.astype(np.int64), mask=np.asarray(cells.is_null())).cast(_WHOLE)
+        number = np.asarray(cells.fill_null(0).cast(pa.int64() if signed else pa.uint64())).view(np.int64)  # as HASH takes it
+        rest = np.abs(np.fmod(number, np.int64(self.modulus)))
+        return pa.array(rest, mask=np.asarray(cells.is_null())).cast(_WHOLE)
 
     def _bounds(self, shown: pa.Array, texts: Sequence[str]) -> pa.Array:
         return pa.array([t if self.text else Decimal(t) for t in texts], shown.type)

@@ -12,6 +12,8 @@ from tidelake.history.partitions import HASHED
 from tidelake.lake.tables import mask_of
 from tidelake.spark.sql_text import literal, quote
 
+_SIGN = 1 << 63  # the bit of a BIGINT that is its sign
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
@@ -82,13 +84,20 @@ def _in_partition(columns: Sequence[Column], r: Removal) -> str:
     if r.hashed:
         return f"crc32(concat({', '.join(map(_hashed, columns))})) % {r.modulus} IN ({', '.join(r.values or ())})"
     name = quote(columns[0].lake_name)
-    value = f"CAST({name} AS STRING)" if r.text else f"abs({name} % {r.modulus})" if r.modulus else name
+    value = f"CAST({name} AS STRING)" if r.text else _remainder(columns[0], r.modulus) if r.modulus else name
     if r.values is not None:
         told = [f"{value} IN ({', '.join(_written(v, r) for v in r.values)})"] if r.values else ["false"]
     else:
         bounds = ((">=", r.low), ("<", r.high))
         told = [f"{value} {sign} {_written(bound, r)}" for sign, bound in bounds if bound is not None] or [f"{name} IS NOT NULL"]
     return f"({' AND '.join(told)}{f' OR {name} IS NULL' if r.null else ''})"
+
+
+def _remainder(column: Column, modulus: int) -> str:
+    """Return SQL for the absolute remainder that HASH takes (history/partitions.py): of 64 bits with a sign, whatever the column has."""
+    name = quote(column.lake_name)
+    signed = f"if({name} >= {_SIGN}, {name} - {2 * _SIGN}, {name})" if column.type.name == "bigint unsigned" else name
+    return f"abs({signed} % {modulus})"
 
 
 def _hashed(column: Column) -> str:

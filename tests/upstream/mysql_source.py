@@ -1,0 +1,63 @@
+"""A real MySQL as a Source of tests/tidb/copied.py: no producer between, so that its own statements, partitions and values are seen alone.
+
+MySQL has no TSO: the source counts, and what was done before `ts` has a smaller one.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.io.mysql_server import MySQL
+from tidelake.query.verify.cell_texts import SourceCell
+from tidelake.tso import begin_ts, parse_hour
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+
+# As a server of MySQL has it that nobody configured; those of the tests start without.
+_MODE = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+_SESSION = [f"SET GLOBAL sql_mode = '{_MODE}'", "SET SESSION sql_mode = DEFAULT", "SET NAMES utf8mb4", "SET time_zone = '+00:00'"]
+
+
+class MySQLSource:
+    """A server with one session for statements."""
+
+    kind = SourceCell.mysql
+    float_text = "({}+0e0)"  # by itself a FLOAT has six digits, and a DOUBLE(10,3) three
+
+    def __init__(self) -> None:
+        self.server = MySQL()
+        self._ts = begin_ts(parse_hour("2026-01-05T10"))
+        self._connection: Connection[Any] | None = None
+
+    @property
+    def url(self) -> str:
+        """For --connect."""
+        return self.server.url
+
+    def __enter__(self) -> Self:
+        import pymysql
+
+        self.server.__enter__()
+        self._connection = pymysql.connect(
+            unix_socket=str(self.server.socket), user="root", charset="utf8mb4", autocommit=True, conv=pymysql.converters.encoders
+        )
+        self.execute(*_SESSION)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.server.__exit__(kind, error, trace)
+
+    def execute(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run them; the rows of the last. Values are as the server writes them, as text or bytes. Raises pymysql.Error."""
+        assert self._connection is not None
+        with self._connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+            return list(cursor.fetchall())
+
+    def ts(self) -> int:
+        """A TSO after everything that was done."""
+        self._ts += 1
+        return self._ts
