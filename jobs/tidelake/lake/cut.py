@@ -207,7 +207,7 @@ class TableCounts(_Document):
     upserts: int = 0
     key_changes: int = 0  # updates that moved a row to another key
     changes: int = 0  # rows written to the changelog
-    exchanged_in: int = 0  # rows that EXCHANGE PARTITION added
+    exchanged_in: int = 0  # rows that EXCHANGE PARTITION added, or that began a life with another key
     exchanged_out: int = 0  # rows that EXCHANGE PARTITION removed
     updates_without_before_image: int = 0  # updates without the old row
     partial: int = 0  # rows for which only the handle was sent

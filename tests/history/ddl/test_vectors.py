@@ -50,7 +50,7 @@ def keyed(*names: str, column: str = "id") -> TableDef:
 NO_COLUMNS = "CREATE TABLE without columns"
 ORDERS = TableDef(
     columns=(
-        col("id", "int", nullable=False, default="0", primary=True),
+        col("id", "int", nullable=False, default="0", default_known=False, primary=True),
         col("name", "varchar(20)", default="it's"),
         col("d", "decimal(10,2)", nullable=False, default="1.50"),
     ),
