@@ -12,13 +12,16 @@ import pytest
 
 from tests.audit import certified, stranger
 from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, row_schema, rows_of
-from tests.lake.windows import KV, opened
+from tests.lake.windows import KV, opened, table
+from tests.order import offset_feeds
+from tests.order.offset_feeds import drop, put, sent
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.errors import ConfigError, OrderError, TidelakeError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
+from tidelake.order import first_buckets
 from tidelake.publish.rollback import rollback
 from tidelake.query.changes import changes_of
 from tidelake.query.diff import differences
@@ -137,7 +140,7 @@ def test_rows_stay_whatever_tells_them_apart(story: Story) -> None:
 
 
 def test_the_new_changelog_begins_with_every_row(story: Story) -> None:
-    _, lake, cuts = story
+    _, lake, _ = story
     names = ("_commit_ts", "_change_type", "_origin", "_topic", "id", "v")
     tables = [of.rows.read_all().sort_by([("_change_seq", "ascending"), ("id", "ascending")]) for of in changes_of(lake, "d.w", 50, None)]
     assert [tuple(c.values()) for table in tables for c in table.select(names).to_pylist()] == [
@@ -152,8 +155,18 @@ def test_the_new_changelog_begins_with_every_row(story: Story) -> None:
         (63, "INSERT", "event", "t", 4, "d"),
         (64, "DELETE", "event", "t", 2, "b"),
     ]
+
+
+def test_the_certificate_counts_both_lives_under_their_name(story: Story) -> None:
+    _, lake, cuts = story
     rows = read_certificate(lake.store, lake.feed.name, cuts[1].seq)["rows"]
-    assert sorted(n["exchanged_in"] for n in rows.values() if n.get("exchanged_in")) == [3, 3, 3, 3]
+    wanted = ("events", "updates", "changes", "exchanged_in", "rows_before", "rows_after")
+    assert {name: tuple(n.get(k, 0) for k in wanted) for name, n in rows.items()} == {
+        "d.w": (2, 1, 3, 0, 0, 0),  # its former life alone
+        "d.x": (3, 1, 7, 3, 4, 3),
+        "d.t": (1, 1, 5, 3, 3, 3),
+        "d.u": (2, 2, 10, 6, 3, 3),
+    }
 
 
 def test_versions_begin_with_the_key_and_end_with_it(story: Story) -> None:
@@ -200,6 +213,38 @@ def test_a_table_without_rows_in_the_lake_has_nothing_to_bring(tmp_path: Path) -
         hour = [*altered(30, "w", "ADD PRIMARY KEY (id)")[:1], row(0, "insert", 40, KV, ("1", "a"), table="w"), *resolved(50)]
         published(lake, made.add(lake, hour))
         check(lake, {("w", 30): [], ("w", 50): [("1", "a")]})
+
+
+def test_buckets_are_as_many_as_the_rows_of_the_former_life_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_buckets, "_ROWS", 2)
+    first = [row(0, "insert", 20, BARE, (str(i), "a"), table="w") for i in range(5)]
+    second = [*altered(60, "w", "ADD PRIMARY KEY (id)")[:1], row(0, "insert", 70, KV, ("9", "a"), table="w")]
+    with opened(tmp_path, SQL) as (made, lake):
+        published(lake, made.add(lake, [*first, *resolved(50)]))
+        cut = published(lake, made.add(lake, [*second, *resolved(80)]))
+        (life,) = [i for i in cut.catalog.alive() if i.name == "d.w"]
+        assert (cut.snapshots[life.id].buckets, cut.changelogs[life.id].buckets, cut.snapshots[life.id].rows) == (4, 4, 6)
+
+
+KEY_OF_M = offset_feeds.ddl("m", "ALTER TABLE m ADD PRIMARY KEY (v)")
+X, Y, Z = ({"v": v} for v in "xyz")
+
+
+def test_in_a_feed_ordered_by_offsets_the_key_comes_at_the_statement_s_offset(tmp_path: Path) -> None:
+    first = [[put("m", X), put("m", X), put("m", Y)], [drop("m", X)]]
+    second = [[put("m", Z)], [drop("m", Y), KEY_OF_M, put("m", Y)], [put("m", {"v": "w"}, X)]]
+    with offset_feeds.opened(tmp_path, "canal") as (feed, lake):
+        published(lake, feed.put(lake, {0: sent("canal", first)}))
+        assert rows_of(lake, "d.m") == table(("x",), ("y",), names=("v",))
+        cut = published(lake, feed.put(lake, {0: sent("canal", second)}))
+        assert rows_of(lake, "d.m") == table(("w",), ("y",), ("z",), names=("v",))
+        (life,) = [i for i in cut.catalog.alive() if i.name == "d.m"]
+        assert rows_of(lake, "d.m", life.from_ts) == table(("x",), ("z",), names=("v",))
+        assert rows_of(lake, "d.m", life.from_ts - 1) == table(("x",), ("y",), ("z",), names=("v",))
+        again = offset_feeds.ddl("m", "ALTER TABLE m DROP PRIMARY KEY, ADD PRIMARY KEY (v)")
+        hour = feed.put(lake, {0: sent("canal", [[again]]), 1: sent("canal", [[put("m", X)]])})
+        with pytest.raises(OrderError, match="whether they come before or after it is unknown: 'ALTER TABLE m DROP PRIMARY"):
+            publish(lake, hour)
 
 
 def stopped(folder: Path, *hours: list[Any], **changes: Any) -> TidelakeError:
