@@ -274,9 +274,12 @@ def test_rows_without_the_key_stop_the_window(tmp_path: Path, ids: tuple[str | N
     assert re.search(f"{said}: 'ALTER TABLE w ADD PRIMARY KEY [(]id[)]'", error.message)
 
 
-def test_a_key_cannot_be_masked_into_one(tmp_path: Path) -> None:
-    rows = [row(0, "insert", 20, BARE, ("1", "v"), table="w"), *altered(30, "w", "ADD PRIMARY KEY (v)")[:1]]
-    error = stopped(tmp_path, [*rows, *resolved(50)], columns={"d.w": {"v": ColumnPolicy(mask="truncate(2)")}})
+@pytest.mark.parametrize("later", [0, 50])
+def test_a_key_cannot_be_masked_into_one(tmp_path: Path, later: int) -> None:
+    """Also in a window without a row of the table."""
+    rows, statement = [row(0, "insert", 20, BARE, ("1", "v"), table="w")], altered(30 + later, "w", "ADD PRIMARY KEY (v)")[:1]
+    hours = [[*rows, *resolved(50)], [*statement, *resolved(100)]] if later else [[*rows, *statement, *resolved(50)]]
+    error = stopped(tmp_path, *hours, columns={"d.w": {"v": ColumnPolicy(mask="truncate(2)")}})
     assert (type(error), error.exit_code) == (ConfigError, 2)
     assert "v is in the key of d.w: rows would become one" in error.message
 
