@@ -266,21 +266,6 @@ def unsupported(what: str) -> Unsupported:
         ("ADD a INT UNIQUE", [AddColumn(*T, col("a", "int", unique=True)), AddUnique(*T, Index(name="a", columns=("a",)))]),
         ("DROP PRIMARY KEY", [DropPrimary(*T)]),
         ("DROP PRIMARY KEY, ADD PRIMARY KEY (a, b)", [AddPrimary(*T, ("a", "b"))]),
-        # one step: the key comes behind its columns, and before what it replaces
-        ("DROP PRIMARY KEY, DROP COLUMN b, ADD PRIMARY KEY (a)", [AddPrimary(*T, ("a",)), DropColumn(*T, "b")]),
-        ("DROP INDEX i, ADD PRIMARY KEY (a)", [AddPrimary(*T, ("a",)), DropIndex(*T, "i")]),
-        (
-            "ADD PRIMARY KEY (A), DROP c, RENAME COLUMN b TO a, DROP d",
-            [DropColumn(*T, "c"), RenameColumn(*T, "b", "a"), AddPrimary(*T, ("A",)), DropColumn(*T, "d")],
-        ),
-        ("ADD PRIMARY KEY (a), MODIFY a INT", [ModifyColumn(*T, "a", col("a", "int")), AddPrimary(*T, ("a",))]),
-        ("ADD PRIMARY KEY (a), RENAME TO u", [AddPrimary(*T, ("a",)), RenameTable(*T, "db", "u")]),
-        ("RENAME TO u, ADD PRIMARY KEY (a)", [RenameTable(*T, "db", "u"), AddPrimary("db", "u", ("a",))]),
-        ("DROP PRIMARY KEY, DROP INDEX i", [DropIndex(*T, "i"), DropPrimary(*T)]),
-        (
-            "DROP PRIMARY KEY, ADD UNIQUE u (a), DROP b",
-            [AddUnique(*T, Index(name="u", columns=("a",))), DropPrimary(*T), DropColumn(*T, "b")],
-        ),
         # no row and no column changes
         ("ALTER COLUMN a SET DEFAULT 5", [effect("ALTER COLUMN a")]),
         ("ALTER a DROP DEFAULT", [effect("ALTER a DROP")]),
