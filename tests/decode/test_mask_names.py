@@ -311,3 +311,11 @@ def test_rows_without_a_commit_ts_to_compare_are_masked_if_they_ever_would_be(by
         event = event.set_column(at, event.schema.field(at), pa.nulls(len(event), pa.int64()))
     ((image, _),) = images(masker(names, KEY.encode())(event))
     assert (len(image[1]), image[2]) == (64, None)
+
+
+def test_a_new_key_keeps_what_is_known_of_a_table_and_what_is_not() -> None:
+    told = [(5, "RENAME TABLE people TO persons"), (9, "ALTER TABLE persons ADD PRIMARY KEY (mail)")]
+    found = mask_names(FEED, Catalog(), [Statement(commit_ts=ts, database="d", query=q) for ts, q in told])
+    of_persons = [n for n in found.masked if n.table == "persons" and not n.before]
+    assert [(n.after_ts, n.until_ts, n.whole) for n in of_persons] == [(5, 9, False), (9, None, False)]
+    assert {tuple(sorted(n.columns)) for n in of_persons} == {("mail", "note")}

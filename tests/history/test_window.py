@@ -133,7 +133,7 @@ def test_a_statement_recorded_by_hand_takes_the_place_of_one_that_is_ignored() -
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "table", "follows"),
+    ("first", "last", "table", "same"),
     [
         (8, 9, "orders", True),  # of the life before
         (30, 40, "orders", True),  # after the statement
@@ -142,16 +142,13 @@ def test_a_statement_recorded_by_hand_takes_the_place_of_one_that_is_ignored() -
         (15, 15, "other", True),
     ],
 )
-def test_a_table_is_without_rows_only_if_none_can_have_been_there(first: int, last: int, table: str, follows: bool) -> None:
+def test_a_table_is_without_rows_only_if_none_can_have_been_there(first: int, last: int, table: str, same: bool) -> None:
     life = [said(9, "DROP TABLE orders"), said(10, "CREATE TABLE orders (id BIGINT)"), said(20, "ALTER TABLE orders ADD PRIMARY KEY (id)")]
     rows = [seen(first, last, RowSchema((ID,)), table)]
-    if follows:
-        keyed = compiled(life, rows, known())[0].find("shop", "orders")
-        assert keyed is not None
-        assert (keyed.key, keyed.empty) == ((1,), table == "other" or last < 10)
-    else:
-        with pytest.raises(OrderError, match=r"changes the key of shop\.orders from none to the primary key"):
-            compiled(life, rows, known())
+    keyed = compiled(life, rows, known())[0].find("shop", "orders")
+    assert keyed is not None
+    assert (keyed.key, keyed.empty) == ((1,), table == "other" or last < 10)
+    assert (keyed.from_ts, keyed.rekey is None) == ((10, True) if same else (20, False))
 
 
 def test_the_policy_ignore_passes_over_what_it_cannot_follow_and_follows_the_rest() -> None:

@@ -42,7 +42,7 @@ def compare_versions(lake: Lake, upstream: Upstream, name: str) -> None:
         return
     life = upstream.first(upstream.tables[name].life)
     versions = [r.asDict() for r in scd2_frame(lake, f"d.{name}", None, lake.spark)[0].collect()]
-    late = {ts for ts, e in upstream.exchanges.items() if e.late}  # its rows may change places one tick later
+    late = {ts for ts, e in upstream.moves.items() if e.late}  # its rows may move one tick later
     for ts in {t - n for t in upstream.truth for n in (0, 1)} - late:
         valid = [v for v in versions if v["_valid_from_ts"] <= ts and (v["_current"] or ts < v["_valid_to_ts"])]
         assert Counter((("id", str(v["id"])), ("v", v["v"])) for v in valid) == _of_life(upstream, life, ts), f"d.{name}: versions at {ts}"

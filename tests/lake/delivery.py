@@ -91,7 +91,7 @@ def _rows(entries: list[Change | Ddl], manner: Manner, replay_epoch: int) -> Ite
     out: list[Message] = []
     for n, c in enumerate(e for e in entries if isinstance(e, Change)):
         halves = manner.halves and (c.ts // 10 + n + replay_epoch) % manner.halves == 0
-        if c.op == "update" and c.table != BARE and halves:
+        if c.op == "update" and c.key and halves:
             out += [_row(manner, c, "delete", before=True), _row(manner, c, "insert", after=True)]
         else:
             out.append(_row(manner, c, c.op, before=c.op != "insert", after=c.op != "delete"))
@@ -103,7 +103,7 @@ def _row(manner: Manner, c: Change, op: str, *, before: bool = False, after: boo
     assert shown is not None
     at = 0 if c.table == BARE else (int(shown[0]) + (c.table == "j")) % manner.partitions
     kinds = {"id": "bigint", "v": "varchar", "n": "varchar"}
-    made = row_schema(*(f"{name} {kinds[name]}" for name in c.columns), key=() if c.table == BARE else ("id",))
+    made = row_schema(*(f"{name} {kinds[name]}" for name in c.columns), key=c.columns[: c.key])
     return row(at, op, c.ts, made, c.after if after else None, c.before if before else None, table=c.table)
 
 

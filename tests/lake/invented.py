@@ -40,7 +40,10 @@ FEATURES = (
     "re-created table",
     "swapped names",
     "exchanged partition",
+    "another key",
+    "key of a table that had none",
     "exchange at M after the hour's end",
+    "another key at M after the hour's end",
     "partition appearing late",
     "idle partition",
     "hour that moves nothing",
@@ -127,7 +130,7 @@ def _of_upstream(h: History) -> Iterator[str]:
     if {c.ts for c in changes} & h.statements:
         yield "row and statement at one commit ts"
     named = {"COLUMN": "column that comes or goes", "TRUNCATE": "truncated table", "CREATE": "re-created table", "RENAME": "swapped names"}
-    named |= {"EXCHANGE": "exchanged partition"}
+    named |= {"EXCHANGE": "exchanged partition", "DROP PRIMARY": "another key", "m ADD PRIMARY": "key of a table that had none"}
     yield from (feature for word, feature in named.items() if word in words)
 
 
@@ -182,8 +185,8 @@ def _of_windows(h: History) -> Iterator[str]:
             yield "row exactly at M"
         if m in statements:
             yield f"DDL at M {'after' if m in h.not_here_yet(n + 1) else 'before'} the hour's end"
-            if m in h.not_here_yet(n + 1) and m in h.upstream.exchanges:
-                yield "exchange at M after the hour's end"
+            if m in h.not_here_yet(n + 1) and m in h.upstream.moves:
+                yield f"{'another key' if 'KEY' in h.upstream.moves[m].query else 'exchange'} at M after the hour's end"
         if sum(applied < ts <= m for ts in statements) > 1:
             yield "several DDL in one window"
         yield from _emptied(h, applied, m)
@@ -210,7 +213,7 @@ _ROW_STEPS: st.SearchStrategy[Step] = st.one_of(
     st.tuples(st.sampled_from(["put", "put", "drop", "move"]), st.just(BARE), st.sampled_from("xy"), st.sampled_from("xy")),
 )
 _STATEMENTS = st.tuples(
-    st.sampled_from(["column", "column", "truncate", "recreate", "swap", "exchange", "exchange"]),
+    st.sampled_from(["column", "rekey", "truncate", "recreate", "swap", "exchange", "exchange", "exchange", "rekey"]),
     st.sampled_from((*KEYED, BARE)),
     st.booleans(),
     st.booleans(),

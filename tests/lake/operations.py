@@ -102,7 +102,9 @@ def _told(history: History, number: int) -> Story:
         for _ in history.hours
     )
     every, later, late = draw.choice([1, 1, 2]), draw.randint(0, 2), draw.random() < 0.5
-    for how in [*(["default"] if draw.random() < 0.3 else []), draw.choice(["other"] if history.upstream.exchanges else ["other", "lost"])]:
+    moves = history.upstream.moves.values()
+    rows = [] if any("KEY" in e.query for e in moves) else ["other"] if moves else ["other", "lost"]  # a new key finds rows that are wrong
+    for how in [*(["default"] if draw.random() < 0.3 else []), *([draw.choice(rows)] if rows else [])]:
         wrongs = [Wrong(hour=n, how=how, every=every, later=later, late=late) for n in range(len(history.hours))]
         told = [story for story in (Story(history, operations, w) for w in wrongs) if story.is_wrong(story.wrong.hour)]
         if told and draw.random() < 0.8:

@@ -7,14 +7,25 @@ from collections.abc import Iterator
 
 from tests.lake.histories import TOPIC, Message
 from tests.lake.invented import History
-from tests.lake.upstream import BARE, PARTS, Bag, Change, Ddl
+from tests.lake.upstream import PARTS, Bag, Change, Ddl
 from tidelake.errors import Coordinates
-from tidelake.history.ordering import RowCells, RowChange, deduplicated, exchanged, fold, fold_multiset, in_window, ordered, resolved_ts
+from tidelake.history.ordering import (
+    RowCells,
+    RowChange,
+    deduplicated,
+    exchanged,
+    fold,
+    fold_multiset,
+    in_window,
+    ordered,
+    rekeyed,
+    resolved_ts,
+)
 
 
 def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
     """(resolved ts, every table's first two columns) at each cut. Columns that a statement fills are not the specification's."""
-    lives = {(e.table, e.ts): e.life for e in history.upstream.log if isinstance(e, Change)}
+    lives = {(e.table, e.ts): (e.life, e.key) for e in history.upstream.log if isinstance(e, Change)}
     names = history.upstream.lives
     reader, applied = _Reader(lives, history.manner.partitions), 0
     keyed: dict[str, dict[RowCells, RowCells]] = defaultdict(dict)
@@ -25,20 +36,38 @@ def states(history: History) -> Iterator[tuple[int, dict[str, Bag]]]:
         if None in reader.marks.values() or (resolved := resolved_ts(reader.marks)) <= applied:
             continue
         changes = ordered(deduplicated(in_window(reader.changes, applied, resolved)))
-        for ts in sorted({ts for ts in history.upstream.exchanges if applied < ts <= resolved} | {resolved}):
+        for ts in sorted({ts for ts in history.upstream.moves if applied < ts <= resolved} | {resolved}):
             upto = in_window(changes, applied, ts)
             for life in {c.table for c in upto}:
-                mine = [c for c in upto if c.table == life]
-                if mine[0].key is None:
-                    bare[life] = fold_multiset(bare[life], mine)
+                mine, key = [c for c in upto if c.table == life], history.upstream.keys[int(life)]
+                if key:
+                    keyed[life] = fold(keyed[life], mine, tuple(range(key)))
                 else:
-                    keyed[life] = fold(keyed[life], mine, (0,))
-            if (statement := history.upstream.exchanges.get(ts)) is not None:
-                _exchange(statement, names[max(t for t in names if t <= ts)], keyed)
+                    bare[life] = fold_multiset(bare[life], mine)
+            if (statement := history.upstream.moves.get(ts)) is not None:
+                before, now = (names[max(t for t in names if t < ts + n)] for n in (0, 1))
+                if "EXCHANGE" in statement.query:
+                    _exchange(statement, now, keyed)
+                else:
+                    _rekey(statement.query.split()[2], before, now, history.upstream.keys, keyed, bare)
             applied = ts
         now = names[max(ts for ts in names if ts <= resolved)]
-        yield resolved, {name: _printed(bare[str(n)] if name == BARE else Counter(keyed[str(n)].values())) for name, n in now.items()}
+        yield resolved, {name: _printed(bare[str(n)] + Counter(keyed[str(n)].values())) for name, n in now.items()}
         applied = resolved
+
+
+def _rekey(
+    name: str,
+    before: dict[str, int],
+    now: dict[str, int],
+    keys: dict[int, int],
+    keyed: dict[str, dict[RowCells, RowCells]],
+    bare: dict[str, Counter[RowCells]],
+) -> None:
+    """ALTER TABLE name … ADD PRIMARY KEY."""
+    old, new = before[name], now[name]
+    rows = keyed[str(old)].values() if keys[old] else bare[str(old)].elements()
+    keyed[str(new)] = rekeyed(rows, tuple(range(keys[new])))
 
 
 def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[RowCells, RowCells]]) -> None:
@@ -51,7 +80,7 @@ def _exchange(statement: Ddl, lives: dict[str, int], keyed: dict[str, dict[RowCe
 class _Reader:
     """Messages → changes with coordinates, lives and replay epochs."""
 
-    def __init__(self, lives: dict[tuple[str, int], int], partitions: int) -> None:
+    def __init__(self, lives: dict[tuple[str, int], tuple[int, int]], partitions: int) -> None:
         self.changes: list[RowChange] = []
         self.marks: dict[Coordinates, int | None] = {Coordinates(TOPIC, p): None for p in range(partitions)}
         self._lives = lives
@@ -71,10 +100,10 @@ class _Reader:
             before, after = _cells(e.before), _cells(e.after)
             whole = after or before
             assert whole is not None
-            key = None if e.table == BARE else whole[:1]
-            life = str(self._lives[str(e.table), ts])
+            life, key_cells = self._lives[str(e.table), ts]
+            key = whole[:key_cells] if key_cells else None
             change = RowChange(
-                table=life, op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, replay_epoch=self._epoch[p]
+                table=str(life), op=str(e.op), commit_ts=ts, at=at, key=key, before=before, after=after, replay_epoch=self._epoch[p]
             )
             self.changes.append(change)
 

@@ -26,12 +26,13 @@ Step = tuple[str, str, str, str]  # what, table, key or value, another one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A row change as committed. life: of the table, which keeps it through renames."""
+    """A row change as committed. life: of the table, which keeps it through renames; key: how many first columns tell its rows apart."""
 
     ts: int
     table: str
     life: int
     columns: tuple[str, ...]
+    key: int
     op: str
     before: Cells | None
     after: Cells | None
@@ -48,10 +49,11 @@ class Ddl:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """rows: cells by their first one; of a table without key every cell tuple stands in `bag`. by: how it is partitioned."""
+    """rows: cells by their first one; those of m stand in `bag`. key: how many first columns are the key; by: how it is partitioned."""
 
     life: int
     columns: tuple[str, ...]
+    key: int
     by: str = ""
     rows: dict[str, Cells] = field(default_factory=dict)
     bag: Counter[str] = field(default_factory=Counter)
@@ -70,7 +72,7 @@ class Upstream:
         self.ts = START
         self.log: list[Change | Ddl] = []
         self.truth: dict[int, dict[str, Bag]] = {}
-        self._lives, self._first = count(), dict[int, int]()
+        self._lives, self._first, self._keys = count(), dict[int, int](), dict[int, int]()
         self.tables = {name: self._fresh(name, BY if name == "k" else "") for name in (*KEYED, BARE)}
         self.lives = {0: {name: t.life for name, t in self.tables.items()}}
 
@@ -81,13 +83,16 @@ class Upstream:
         before = len(self.log)
         for what, table, a, b in steps:
             keys = {(table, a), (table, b)} if what in ("move", "exchange") else {(table, a)}
-            if table == BARE:
+            if table == BARE and not self.tables[BARE].key:
+                self._bare(what, a, b)
+            elif table == BARE and not keys & touched:
+                touched |= keys
                 self._bare(what, a, b)
             elif what == "clear":
                 for key in [k for k in self.tables[table].rows if (table, k) not in touched]:
                     touched.add((table, key))
                     self._write(table, key, None)
-            elif not keys & touched:
+            elif table != BARE and not keys & touched:
                 touched |= keys
                 self._keyed(what, table, a, b)
         if len(self.log) > before:
@@ -97,12 +102,14 @@ class Upstream:
         """One statement. same: at the ts of the commit before it, whose rows are then older; if that has none of its own yet."""
         if what == "exchange":
             self._make_fit("p0" if table == "k" else "p1")
+        if what == "rekey" and table == BARE:
+            self.commit([("drop", BARE, v, "") for v, n in self.tables[BARE].bag.items() for _ in range(n - 1)])
         own = self.log and self.log[-1].ts == self.ts and not isinstance(self.log[-1], Ddl)
         self.ts += 0 if same and own else 10
         old, before = self.tables[table], len(self.log)
         if what == "truncate":
             self._sent(f"TRUNCATE TABLE {table}", late)
-            self.tables[table] = replace(self._fresh(table, old.by), columns=old.columns)
+            self.tables[table] = self._life(replace(self._fresh(table, old.by), columns=old.columns, key=old.key))
             self._first[self.tables[table].life] = self.first(old.life)
         elif what == "recreate":
             self._sent(f"DROP TABLE {table}", late)
@@ -118,6 +125,8 @@ class Upstream:
             self.tables["k"], self.tables["j"] = self.tables["j"], self.tables["k"]
         elif what == "exchange":
             self._exchange("p0" if table == "k" else "p1", late)
+        elif what == "rekey":
+            self._rekey(table, old, late)
         elif what == "column" and table != BARE:
             self._column(table, old, late)
         if len(self.log) > before:
@@ -129,9 +138,18 @@ class Upstream:
         return self.truth[max(known)] if known else {name: Counter() for name in (*KEYED, BARE)}
 
     @property
-    def exchanges(self) -> dict[int, Ddl]:
-        """Statements that exchange a partition, by their ts."""
-        return {e.ts: e for e in self.log if isinstance(e, Ddl) and "EXCHANGE" in e.query}
+    def moves(self) -> dict[int, Ddl]:
+        """Statements that move rows, by their ts: an exchanged partition, a new key."""
+        return {
+            e.ts: e
+            for e in self.log
+            if isinstance(e, Ddl) and ("EXCHANGE" in e.query or "PRIMARY KEY, ADD" in e.query or "m ADD" in e.query)
+        }
+
+    @property
+    def keys(self) -> dict[int, int]:
+        """By life, how many first columns are its key."""
+        return self._keys
 
     def first(self, life: int) -> int:
         """The life that this one goes on from after a TRUNCATE, which gives another one; itself if none."""
@@ -146,6 +164,15 @@ class Upstream:
             self._sent(f"ALTER TABLE {table} ADD COLUMN n VARCHAR(9) DEFAULT '{NEW}'", late)
             self.tables[table] = replace(old, columns=("id", "v", "n"), rows={k: (*cells, NEW) for k, cells in old.rows.items()})
 
+    def _rekey(self, table: str, old: Table, late: bool) -> None:
+        """Table m gets a key if it has none; the key of the others gets longer, or as it was."""
+        if table == BARE and old.key:
+            return
+        key = {0: 1, 1: 2, 2: 1}[old.key]
+        drop = "DROP PRIMARY KEY, " if old.key else ""
+        self._sent(f"ALTER TABLE {table} {drop}ADD PRIMARY KEY ({', '.join(old.columns[:key])})", late)
+        self.tables[table] = self._life(replace(old, life=next(self._lives), key=key))
+
     def partitioned(self) -> tuple[str, str]:
         """(the partitioned table, the other one)."""
         k, j = KEYED
@@ -157,10 +184,10 @@ class Upstream:
         self.commit([("drop", other, key, "") for key in self.tables[other].rows if key not in PARTS[part]])
 
     def _exchange(self, part: str, late: bool) -> None:
-        """The server wants equal columns."""
+        """The server wants equal columns and keys."""
         names = self.partitioned()
         p, t = (self.tables[name] for name in names)
-        if p.columns != t.columns:
+        if (p.columns, p.key) != (t.columns, t.key):
             return
         self._sent(f"ALTER TABLE {names[0]} EXCHANGE PARTITION {part} WITH TABLE {names[1]}", late)
         left = {k: cells for k, cells in p.rows.items() if k in PARTS[part]}
@@ -168,7 +195,11 @@ class Upstream:
         self.tables[names[1]] = replace(t, rows=left)
 
     def _fresh(self, table: str, by: str = "") -> Table:
-        return Table(next(self._lives), ("v",) if table == BARE else ("id", "v"), by)
+        return self._life(Table(next(self._lives), *((("v",), 0) if table == BARE else (("id", "v"), 1)), by))
+
+    def _life(self, table: Table) -> Table:
+        self._keys[table.life] = table.key
+        return table
 
     def _sent(self, query: str, late: bool) -> None:
         self.log.append(Ddl(ts=self.ts, query=query, late=late))
@@ -203,10 +234,11 @@ class Upstream:
 
     def _bare(self, what: str, value: str, new: str) -> None:
         bag = self.tables[BARE].bag
-        if what == "put":
+        key = self.tables[BARE].key
+        if what == "put" and not (key and bag[value]):
             bag[value] += 1
             self._note(BARE, "insert", None, (value,))
-        elif bag[value] > 0:
+        elif what in ("drop", "move") and bag[value] > 0 and not (key and what == "move" and bag[new]):
             bag[value] -= 1
             if what == "move":
                 bag[new] += 1
@@ -214,4 +246,4 @@ class Upstream:
 
     def _note(self, table: str, op: str, before: Cells | None, after: Cells | None) -> None:
         t = self.tables[table]
-        self.log.append(Change(ts=self.ts, table=table, life=t.life, columns=t.columns, op=op, before=before, after=after))
+        self.log.append(Change(ts=self.ts, table=table, life=t.life, columns=t.columns, key=t.key, op=op, before=before, after=after))

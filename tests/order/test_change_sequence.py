@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.lake import lakes
 from tidelake.errors import OrderError
-from tidelake.order.change_sequence import CHANGE_TYPES, exchanged_sql, sequence_of
+from tidelake.order.change_sequence import CHANGE_TYPES, moved_sql, sequence_of
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -74,7 +74,7 @@ def test_sql_gives_the_numbers_that_arrow_gives(tmp_path: Path) -> None:
         numbered = frame.selectExpr(*(f"{way.sql('t')} AS n{n}" for n, way in enumerate(ways)))
         assert numbered.dtypes == [("n0", "decimal(38,0)"), ("n1", "decimal(38,0)")]
         found = [(int(r["n0"]), int(r["n1"])) for r in numbered.collect()]
-        sql = [exchanged_sql(7, "t", last=last, statement=n) for last in (False, True) for n in (0, 1)]
+        sql = [moved_sql(7, "t", last=last, statement=n) for last in (False, True) for n in (0, 1)]
         moved = spark.sql(f"SELECT {', '.join(sql)} FROM VALUES ('DELETE'), ('INSERT') AS kinds(t) ORDER BY t").collect()
     assert found == list(zip(*(numbers(log, first, by_arrival=way.by_arrival) for way in ways), strict=True))
     deletes, inserts = ([int(n) for n in tuple(r)] for r in moved)

@@ -141,6 +141,12 @@ def _rename_index(random: Random, table: Present) -> str:
     return _alter(table, f"RENAME INDEX {quoted(random.choice(table.indexes or ('none',)))} TO `j{random.randrange(99)}`")
 
 
+def _key(random: Random, table: Present) -> str:
+    names = ", ".join(quoted(f.name) for f in random.sample(table.fields, k=random.choice([1, 1, 2])))
+    add, drop = f"ADD PRIMARY KEY ({names}) NONCLUSTERED", f"DROP INDEX {quoted(random.choice(table.indexes or ('none',)))}"
+    return _alter(table, random.choice([add, f"ADD UNIQUE INDEX `u` ({names}), DROP PRIMARY KEY", f"{drop}, {add}", "DROP PRIMARY KEY"]))
+
+
 def _charset(random: Random, table: Present) -> str:
     to = random.choice(["utf8mb4 COLLATE utf8mb4_bin", "utf8mb4 COLLATE utf8mb4_general_ci", "utf8mb4"])
     return _alter(table, random.choice([f"CONVERT TO CHARACTER SET {to}", f"DEFAULT CHARACTER SET {to}"]))
@@ -209,6 +215,7 @@ CLAUSES: dict[str, Clause] = {
     "add index": _add_index,
     "drop index": _drop_index,
     "rename index": _rename_index,
+    "key": _key,
     "charset": _charset,
     "options": _options,
     "partitions": _partition,

@@ -21,7 +21,7 @@ _WORKING_COLUMNS = (  # columns that the queries that fold and compare rows add
 )
 RESERVED_COLUMNS = frozenset(f"{BUCKET} {_OWN_COLUMNS} {_ICEBERG_COLUMNS} {_WORKING_COLUMNS}".split())
 _SOURCE_COLUMN = "__src"
-EVENT, PARTITION_EXCHANGE = "event", "partition_exchange"  # `_origin` of a change
+EVENT, PARTITION_EXCHANGE, NEW_KEY = "event", "partition_exchange", "new_key"  # `_origin` of a change
 
 
 IDENTITY = "lake.json"  # identity of the lake and of the catalog that holds its tables

@@ -135,9 +135,10 @@ def _after(feed: Feed, lives: Lives, s: Statement) -> Lives:
 def _applied(lives: Lives, ts: int, change: Change) -> Lives:
     after, partial = apply(lives.catalog, ts, change), lives.partial
     source = lives.catalog.find(*change.like) if isinstance(change, CreateTable) and change.like else None
+    new = after.incarnations.keys() - lives.catalog.incarnations.keys()
     if source is not None and source.id in partial:
-        partial |= after.incarnations.keys() - lives.catalog.incarnations.keys()
-    return Lives(after, partial)
+        partial |= new
+    return Lives(after, partial | {k for k in new if after.incarnations[k].former in partial})
 
 
 def _met(feed: Feed, lives: Lives, change: Change, ts: int) -> Lives:

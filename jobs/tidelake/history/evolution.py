@@ -51,11 +51,14 @@ from tidelake.history.incarnations import (
     Segment,
     add_column,
     create,
+    ended,
     named_partitions,
     partitioned,
     position,
     reshaped,
+    uniques_of,
 )
+from tidelake.history.keys import add_primary, add_unique, drop_index, drop_primary, rename_index, without_column
 from tidelake.history.partition_exchange import exchanged
 from tidelake.history.partitions import added, coalesced, dropped, emptied, reorganized
 
@@ -112,7 +115,8 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
     former = {c.name: c.former for c in like.columns}
     columns = tuple(replace(c, former=former[c.name]) for c in new.columns)
     names = tuple(written(n.database, n.table) for n in like.names)
-    return made.with_(replace(reshaped(new, columns, ts), virtual=like.virtual, like=(*names, *like.like)))
+    uniques = None if like.uniques is None else uniques_of(_uniques(like), columns)
+    return made.with_(replace(reshaped(new, columns, ts), virtual=like.virtual, like=(*names, *like.like), uniques=uniques))
 
 
 def _definition(i: Incarnation) -> TableDef:
@@ -136,19 +140,25 @@ def _is(i: Incarnation, definition: TableDef | None) -> bool:
     return same_columns and key == tuple(names[k] for k in i.key)
 
 
+def _uniques(i: Incarnation) -> list[Index]:
+    """The unique indexes that are known, with the names of their columns."""
+    names = {c.id: c.name for c in i.columns}
+    return [Index(name=u.name, columns=tuple(names[k] for k in u.columns)) for u in i.uniques or ()]
+
+
 @_apply.register
 def _(change: DropTable, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
         return catalog  # an unknown table, or a view
-    return catalog.with_(_ended(found, ts))
+    return catalog.with_(ended(found, ts))
 
 
 @_apply.register
 def _(change: DropDatabase, catalog: Catalog, ts: int) -> Catalog:
     for i in catalog.alive():
         if i.names[-1].database.lower() == change.database.lower():
-            catalog = catalog.with_(_ended(i, ts))
+            catalog = catalog.with_(ended(i, ts))
     return catalog
 
 
@@ -157,18 +167,25 @@ def _(change: RecoverTable, catalog: Catalog, ts: int) -> Catalog:
     of = change.of or (change.database, change.table)
     if (alive := catalog.find(*of)) is not None:
         raise _refused(f"{alive.name} exists; rows that TRUNCATE removed from it are not kept and cannot be recovered")
-    found = _newest([i for i in catalog.incarnations.values() if i.names[-1].is_(*of)])
+    found = _newest([i for i in _lost(catalog) if i.names[-1].is_(*of)])
     return catalog if found is None else _recovered(catalog, found, change.database, change.table, ts)
 
 
 @_apply.register
 def _(change: RecoverDatabase, catalog: Catalog, ts: int) -> Catalog:
-    lost = [i for i in catalog.incarnations.values() if i.dropped_ts and i.names[-1].database.lower() == change.database.lower()]
+    lost = [i for i in _lost(catalog) if i.names[-1].database.lower() == change.database.lower()]
     last = _newest(lost)
     for i in lost:
         if last is not None and i.dropped_ts == last.dropped_ts:
             catalog = _recovered(catalog, i, change.to_database, i.names[-1].table, ts)
     return catalog
+
+
+def _lost(catalog: Catalog) -> list[Incarnation]:
+    """The lives that a DROP ended: not those whose rows live on under another key."""
+    lives = catalog.incarnations.values()
+    former = {i.former for i in lives}
+    return [i for i in lives if i.dropped_ts is not None and i.id not in former]
 
 
 def _newest(lost: list[Incarnation]) -> Incarnation | None:
@@ -182,12 +199,6 @@ def _recovered(catalog: Catalog, i: Incarnation, database: str, table: str, ts: 
         raise OrderError(f"{taken.name} already exists, the dropped table cannot take its name", code="TABLE_EXISTS")
     name, segment = Name(database=database, table=table, after_ts=ts), Segment(columns=i.columns, after_ts=ts)
     return catalog.with_(replace(i, names=(*i.names, name), segments=(*i.segments, segment), dropped_ts=None))
-
-
-def _ended(i: Incarnation, ts: int) -> Incarnation:
-    names = (*i.names[:-1], replace(i.names[-1], until_ts=ts))
-    segments = (*i.segments[:-1], replace(i.segments[-1], until_ts=ts))
-    return replace(i, names=names, segments=segments, dropped_ts=ts)
 
 
 @_apply.register
@@ -279,7 +290,7 @@ def _(change: DropColumn, catalog: Catalog, ts: int) -> Catalog:
     left = tuple(c for c in found.columns if c.name.lower() != change.name.lower())
     if len(left) < len(found.columns):
         _not_in_key(found, change.name)
-        return catalog.with_(reshaped(found, left, ts))
+        return catalog.with_(reshaped(without_column(found, change.name), left, ts))
     return catalog.with_(replace(found, virtual=_unnamed(found, change.name)))  # a virtual column, or IF EXISTS
 
 
@@ -324,58 +335,31 @@ def _(change: RenameColumn, catalog: Catalog, ts: int) -> Catalog:
 @_apply.register
 def _(change: AddPrimary, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    if found is None:
-        return catalog
-    ids = tuple(found.column(name).id for name in change.columns)
-    if not found.empty and set(ids) != set(found.key):
-        raise _refused(f"the statement changes the key of {found.name} from {_key_text(found)} to the primary key")
-    columns = tuple(replace(c, nullable=False) if c.id in ids else c for c in found.columns)
-    keyed = replace(found, key=found.key if set(ids) == set(found.key) else ids, key_index="PRIMARY")
-    return catalog.with_(reshaped(keyed, columns, ts))
+    return catalog if found is None else add_primary(catalog, found, change.columns, ts)
 
 
 @_apply.register
 def _(change: DropPrimary, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    if found is None:
-        return catalog
-    raise _refused(f"the statement drops the primary key of {found.name} and does not state which key replaces it")
-
-
-def _key_text(i: Incarnation) -> str:
-    names = {c.id: c.name for c in i.columns}
-    return f"({', '.join(names[k] for k in i.key)})" if i.key else "none"
+    return catalog if found is None else drop_primary(catalog, found, ts)
 
 
 @_apply.register
 def _(change: AddUnique, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    if found is None or found.key_index == "PRIMARY" or found.guessed:
-        return catalog
-    required = {c.name.lower(): c.id for c in found.columns if not c.nullable}
-    shorter = not found.key or len(change.index.columns) < len(found.key)
-    if shorter and all(name.lower() in required for name in change.index.columns):
-        if not found.empty:
-            raise _refused(f"the unique index {change.index.name!r} becomes the handle of {found.name}")
-        key = tuple(required[name.lower()] for name in change.index.columns)
-        return catalog.with_(replace(found, key=key, key_index=change.index.name))
-    return catalog
+    return catalog if found is None else add_unique(catalog, found, change.index, ts)
 
 
 @_apply.register
 def _(change: DropIndex, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    if found is not None and (found.key_index or "").lower() == change.name.lower():
-        raise _refused(f"the index {change.name!r} is the handle of {found.name}")
-    return catalog
+    return catalog if found is None else drop_index(catalog, found, change.name, ts)
 
 
 @_apply.register
 def _(change: RenameIndex, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
-    if found is not None and (found.key_index or "").lower() == change.name.lower():
-        return catalog.with_(replace(found, key_index=change.to))
-    return catalog
+    return catalog if found is None else rename_index(catalog, found, change.name, change.to)
 
 
 def _called(i: Incarnation, c: Column, name: str) -> Column:

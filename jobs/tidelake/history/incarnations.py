@@ -6,6 +6,7 @@ older.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,7 +14,7 @@ from itertools import pairwise
 from tidelake.config.lake_paths import column_name
 from tidelake.config.table_name import written
 from tidelake.errors import OrderError
-from tidelake.history.ddl.changes import FIRST, PRIMARY, ColumnDef, Partition, Partitioning, TableDef
+from tidelake.history.ddl.changes import FIRST, PRIMARY, ColumnDef, Index, Partition, Partitioning, TableDef
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.names import KnownNames
 
@@ -129,8 +130,29 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UniqueIndex:
+    """A unique index: its name, and the ids of its columns in order."""
+
+    name: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rekey:
+    """A statement that changed the key of a table with rows, so that all of them moved into another life.
+
+    Attributes:
+        ts: The TSO.
+        number: Number among the statements of this ts that move rows.
+    """
+
+    ts: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incarnation:
-    """One life of a table, from its creation to its drop.
+    """One life of a table, from its creation to its drop, or to a statement that changes its key.
 
     Attributes:
         key: Ids of the handle's columns; () if there is no key.
@@ -141,6 +163,9 @@ class Incarnation:
         removals: Removals of the window.
         past_removals: Removals of earlier windows.
         like: Names, in the spelling of table_name, of the tables that it was created like.
+        uniques: Unique indexes except the primary key, in order of creation, whose columns are all sent. None if not all are known.
+        former: Id of the life whose rows it began with, if a new key made it; else empty.
+        rekey: That statement, if it is one of the window.
     """
 
     id: str
@@ -159,11 +184,19 @@ class Incarnation:
     past_removals: tuple[Removal, ...] = ()
     exchanges: tuple[Exchange, ...] = ()
     like: tuple[str, ...] = ()
+    uniques: tuple[UniqueIndex, ...] | None = field(default=None, compare=False)  # an index that is no handle has no effect
+    former: str = ""
+    rekey: Rekey | None = None
 
     @property
     def name(self) -> str:
         """The last name, in the spelling of table_name."""
         return written(self.names[-1].database, self.names[-1].table)
+
+    @property
+    def lasting_names(self) -> tuple[Name, ...]:
+        """Its names in rows: without those that only its former life had."""
+        return tuple(n for n in self.names if n.after_ts != n.until_ts)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -179,6 +212,11 @@ class Incarnation:
     def from_ts(self) -> int:
         """The TSO after which its rows begin."""
         return self.names[0].after_ts
+
+    @property
+    def changes_after(self) -> int:
+        """The TSO after which its changes begin: the rows that a new key brings have the statement's."""
+        return self.from_ts - 1 if self.former else self.from_ts
 
     def columns_at(self, ts: int) -> tuple[Column, ...]:
         """Return the columns at ts, including statements at ts."""
@@ -239,13 +277,13 @@ class Catalog:
     def opened(self) -> Catalog:
         """Return the catalog with which the next window starts: without segments and truncations that no later row needs.
 
-        Rows that were removed from a dropped table count again if it is recovered. Exchanged rows are in the changelogs.
+        Rows that were removed from a dropped table count again if it is recovered. Rows that moved are in the changelogs.
         """
         return Catalog({k: _opened(i) for k, i in self.incarnations.items()})
 
 
 def _opened(i: Incarnation) -> Incarnation:
-    last = replace(i, segments=i.segments[-1:], exchanges=())
+    last = replace(i, segments=i.segments[-1:], exchanges=(), rekey=None)
     return last if i.dropped_ts is not None else replace(last, truncations=(), removals=(), past_removals=i.past_removals + i.removals)
 
 
@@ -254,9 +292,8 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
     columns = tuple(_column(i, c, ALWAYS) for i, c in enumerate(definition.visible, 1))
     ids = {c.name.lower(): c.id for c in columns}
     handle = definition.handle
-    count = sum(i.id.startswith(f"{database}.{table}@{ts}") for i in catalog.incarnations.values())
     new = Incarnation(
-        id=f"{database}.{table}@{ts}" + (f"#{count}" if count else ""),
+        id=new_id(catalog, database, table, ts),
         names=(Name(database=database, table=table, after_ts=ts),),
         segments=(Segment(columns=columns, after_ts=ts),),
         key=tuple(ids[name.lower()] for name in handle.columns) if handle else (),
@@ -266,8 +303,37 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
         empty=ts > ALWAYS and not guessed,
         virtual=tuple(c.name for c in definition.columns if c.virtual),
         partitions=partitioned(definition.partitioning, columns, definition.primary_key),
+        uniques=None if guessed else uniques_of(definition.unique, columns),
     )
     return catalog.with_(new)
+
+
+def new_id(catalog: Catalog, database: str, table: str, ts: int) -> str:
+    """Return the id of a life that begins under this name after ts."""
+    count = sum(i.id.startswith(f"{database}.{table}@{ts}") for i in catalog.incarnations.values())
+    return f"{database}.{table}@{ts}" + (f"#{count}" if count else "")
+
+
+def ended(i: Incarnation, ts: int) -> Incarnation:
+    """Return the incarnation without a name after ts."""
+    names = (*i.names[:-1], replace(i.names[-1], until_ts=ts))
+    segments = (*i.segments[:-1], replace(i.segments[-1], until_ts=ts))
+    return replace(i, names=names, segments=segments, dropped_ts=ts)
+
+
+def moves_at(catalog: Catalog, ts: int) -> int:
+    """Return the number of statements of this ts that move rows: from one table to another, or into a new life."""
+    lives = catalog.incarnations.values()
+    return sum(e.ts == ts and e.part is not None for i in lives for e in i.exchanges) + sum(
+        i.rekey is not None and i.rekey.ts == ts for i in lives
+    )
+
+
+def uniques_of(indexes: Iterable[Index], columns: Sequence[Column]) -> tuple[UniqueIndex, ...]:
+    """Return unique indexes with the columns' ids, without those that have a column that is never sent: they are never the handle."""
+    ids = {c.name.lower(): c.id for c in columns}
+    known = (x for x in indexes if all(name.lower() in ids for name in x.columns))
+    return tuple(UniqueIndex(name=x.name, columns=tuple(ids[name.lower()] for name in x.columns)) for x in known)
 
 
 def partitioned(by: Partitioning | None, columns: tuple[Column, ...], primary: tuple[str, ...]) -> Partitions | None:

@@ -152,6 +152,27 @@ def exchanged(
     return {key: row for key, row in partitioned.items() if key not in left} | dict(other), left
 
 
+def rekeyed(rows: Iterable[RowCells], key_of: tuple[int, ...]) -> dict[RowCells, RowCells]:
+    """Return a table with rows after a statement that gave it another key, or its first one.
+
+    Changes up to and including the statement's commit ts are folded before it by the former key, later ones after it by the new one.
+
+    Args:
+        rows: The rows before, with repeats.
+        key_of: Positions of the new key's cells in a row.
+
+    Raises:
+        OrderError: A key is NULL, or several rows have it.
+    """
+    out: dict[RowCells, RowCells] = {}
+    for row in rows:
+        key = _key(row, key_of)
+        if None in key or key in out:
+            raise OrderError(f"a key that is NULL or not unique: {key}", code="UNSUPPORTED_DDL")
+        out[key] = row
+    return out
+
+
 def fold_multiset(base: Counter[RowCells], changes: Iterable[RowChange]) -> Counter[RowCells]:
     """Return a table without key after ordered changes, with the number of each row."""
     rows = Counter(base)

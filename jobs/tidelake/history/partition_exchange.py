@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidelake.errors import OrderError
-from tidelake.history.incarnations import Catalog, Exchange, Incarnation
+from tidelake.history.incarnations import Catalog, Exchange, Incarnation, moves_at
 from tidelake.history.partitions import members
 
 
@@ -27,7 +27,7 @@ def exchanged(catalog: Catalog, p: Incarnation, partition: str, t: Incarnation, 
     if any((e.ts, e.other, e.part) == (ts, t.id, part) for e in p.exchanges):
         return catalog
     _check_alike(p, partition, t)
-    number = sum(e.ts == ts and e.part is not None for i in catalog.incarnations.values() for e in i.exchanges)
+    number = moves_at(catalog, ts)
     left = Exchange(ts=ts, number=number, other=t.id, partition=partition, part=part)
     came = Exchange(ts=ts, number=number, other=p.id, partition=partition)
     known = catalog.with_(replace(p, exchanges=(*p.exchanges, left), empty=False))

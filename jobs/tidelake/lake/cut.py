@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -207,7 +207,7 @@ class TableCounts(_Document):
     upserts: int = 0
     key_changes: int = 0  # updates that moved a row to another key
     changes: int = 0  # rows written to the changelog
-    exchanged_in: int = 0  # rows that EXCHANGE PARTITION added
+    exchanged_in: int = 0  # rows that EXCHANGE PARTITION added, or that began a life with another key
     exchanged_out: int = 0  # rows that EXCHANGE PARTITION removed
     updates_without_before_image: int = 0  # updates without the old row
     partial: int = 0  # rows for which only the handle was sent
@@ -223,6 +223,28 @@ class TableCounts(_Document):
     checksums: dict[str, int] = {}  # event.CHECKSUMS → row events of the window that carry a checksum
     untrusted: list[str] = []  # FLOAT columns sent by Craft, whose encoder damages them (docs/reference/protocols.md 3.8)
     key_only_deletes: bool = False  # deletes carry only their key, other changes the row
+
+    def __add__(self, other: TableCounts) -> TableCounts:
+        """The counts of two tables together."""
+        return TableCounts.model_validate({name: _sum(getattr(self, name), getattr(other, name)) for name in TableCounts.model_fields})
+
+
+def _sum(a: Any, b: Any) -> Any:
+    """Two numbers or marks together, two lists one after the other, two dictionaries member by member."""
+    if isinstance(a, dict):
+        return {k: _sum(a[k], b[k]) if k in a and k in b else a.get(k, b.get(k)) for k in a | b}
+    if isinstance(a, list):
+        return a + [x for x in b if x not in a]
+    return a or b if isinstance(a, bool) else a + b
+
+
+def by_name(counts: Mapping[str, TableCounts], catalog: Catalog) -> dict[str, TableCounts]:
+    """Return counts by the tables' last names. Several lives may have had one in a window. counts: by incarnation."""
+    out: dict[str, TableCounts] = {}
+    for i, c in counts.items():
+        name = catalog.incarnations[i].name
+        out[name] = out[name] + c if name in out else c
+    return out
 
 
 class ImageCounts(_Document):

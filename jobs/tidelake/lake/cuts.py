@@ -278,7 +278,7 @@ def last_snapshot(catalog: LakeCatalog, store: Store, cut: Cut | None, i: Incarn
         if i.id in earlier.snapshots:
             _refuse_gap(catalog, cut.feed, i, earlier.resolved_ts)
             return earlier.resolved_ts, earlier.snapshots[i.id]
-    _refuse_gap(catalog, cut.feed, i, i.from_ts)
+    _refuse_gap(catalog, cut.feed, i, i.changes_after)
     return 0, None
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidelake.config.feed import Feed
-from tidelake.config.lake_paths import EVENT, PARTITION_EXCHANGE
+from tidelake.config.lake_paths import EVENT, NEW_KEY, PARTITION_EXCHANGE
 from tidelake.config.policy import ValueRules
 from tidelake.config.table_name import written
 from tidelake.errors import ConfigError
@@ -32,7 +32,7 @@ CHANGELOG_COLUMNS = (
     LakeColumn(name="_change_seq", type="decimal(38,0)", doc="sorted by it, the table's changes are in order"),
     LakeColumn(name="_commit_ts", type="bigint", doc="TSO"),
     LakeColumn(name="_commit_at", type="timestamp", doc="time of the TSO"),
-    LakeColumn(name="_origin", type="string", doc=f"{EVENT} or {PARTITION_EXCHANGE}"),
+    LakeColumn(name="_origin", type="string", doc=f"{EVENT}, {PARTITION_EXCHANGE} or {NEW_KEY}"),
     LakeColumn(name="_topic", type="string", doc="Kafka coordinates of the event; NULL if the change has another origin"),
     LakeColumn(name="_kafka_partition", type="int", doc="not `_partition`, which Iceberg reserves"),
     LakeColumn(name="_offset", type="bigint"),

@@ -20,7 +20,7 @@ _TS_DIGITS = 19
 _OF_TS = 10**_TS_DIGITS  # numbers of one commit ts
 _OF_CLASS = 10**18  # numbers of one class
 _DELETE, _UPDATE, _INSERT = 1, 2, 3  # classes of changes that come from events
-_EXCHANGED_FIRST, _EXCHANGED_LAST = 0, 4  # of rows that EXCHANGE PARTITION moves: before or after all changes of their commit ts
+_MOVED_FIRST, _MOVED_LAST = 0, 4  # of rows that a statement moves: before or after all changes of their commit ts
 _CLASSES = np.array([_INSERT, _UPDATE, _UPDATE, _DELETE])
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -67,8 +67,8 @@ def sequence_of(first_offset: int, last_offset: int, last_ordinal: int, *, by_ar
     return ChangeSequence(first_offset=first_offset, rows=rows, by_arrival=by_arrival)
 
 
-def exchanged_sql(commit_ts: int, kind: str, *, last: bool, statement: int) -> str:
-    """Return SQL of the number of a row that EXCHANGE PARTITION moves.
+def moved_sql(commit_ts: int, kind: str, *, last: bool, statement: int) -> str:
+    """Return SQL of the number of a row that a statement moves.
 
     Args:
         commit_ts: The commit ts of the change.
@@ -76,7 +76,7 @@ def exchanged_sql(commit_ts: int, kind: str, *, last: bool, statement: int) -> s
         last: After all other changes of that commit ts, otherwise before them.
         statement: Number of the statement among those of its commit ts.
     """
-    place = (_EXCHANGED_LAST if last else _EXCHANGED_FIRST) * _OF_CLASS + statement * 2
+    place = (_MOVED_LAST if last else _MOVED_FIRST) * _OF_CLASS + statement * 2
     return _number_sql(f"{commit_ts}L", f"{place}L + IF({kind} = 'INSERT', 1L, 0L)")
 
 

@@ -11,9 +11,9 @@ from tidelake.config.lake_paths import run_key
 from tidelake.lake.cut import Advance, Cut, LateCounts, Staged, TableCut
 from tidelake.lake.cuts import first_held
 from tidelake.order.incomplete import Lack, of_tables, reasons, refuse
+from tidelake.order.moved_rows import StagedTables
 from tidelake.order.planning import PlannedWindow
 from tidelake.order.progress import open_hours
-from tidelake.order.staging import StagedTables
 
 
 def hand_over(plan: PlannedWindow, tables: StagedTables, late: dict[str, LateCounts], started: float) -> Staged:

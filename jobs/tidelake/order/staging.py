@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import placed_deletes
 from tidelake.errors import OrderError
-from tidelake.history.incarnations import Incarnation
+from tidelake.history.incarnations import Incarnation, Rekey
 from tidelake.history.projection import lived
 from tidelake.io.texts import plural
 from tidelake.lake.branches import sql_name
@@ -19,38 +18,37 @@ from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.staged_by_workers import Ordering, stage_by_workers
 from tidelake.order.arrow.table_models import SentName
 from tidelake.order.exchanged_rows import exchange_rows
+from tidelake.order.first_buckets import first_buckets
 from tidelake.order.mask_counts import mask_counts
+from tidelake.order.moved_rows import StagedTables, moves
 from tidelake.order.observed_tables import WindowRows
 from tidelake.order.offset_rules import refuse_keys_in_two_partitions
 from tidelake.order.planning import PlannedWindow
+from tidelake.order.rekeyed_rows import rekey_rows
 from tidelake.order.replay_epochs import steps_back
 from tidelake.order.table_rows import TableRows, sent_names
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StagedTables:
-    """What was written, by incarnation: how each changelog advances, and its counts."""
-
-    changelogs: dict[str, Advance]
-    counts: dict[str, TableCounts]
-
-
 def stage_tables(plan: PlannedWindow) -> StagedTables:
-    """Write the window's changes to a branch of each table's changelog, then those that EXCHANGE PARTITION makes.
+    """Write the window's changes to a branch of each table's changelog, then those of rows that statements move.
 
     Raises:
-        OrderError: NO_COMMIT_TS, TWO_PARTITIONS, and what `exchange_rows` raises.
+        OrderError: NO_COMMIT_TS, TWO_PARTITIONS, and what `exchange_rows` and `rekey_rows` raise.
+        ConfigError: What `rekey_rows` raises.
     """
-    changelogs, counts = exchange_rows(plan, *_changes_of_rows(plan))
+    staged = _changes_of_rows(plan)
+    for m, i in moves(plan.tables):
+        staged = rekey_rows(plan, m, i, staged) if isinstance(m, Rekey) else exchange_rows(plan, m, i, staged)
     counted = {
-        i: c.model_copy(update={"masked": mask_counts(plan.lake.feed, plan.tables.incarnations[i], plan.seen)}) for i, c in counts.items()
+        i: c.model_copy(update={"masked": mask_counts(plan.lake.feed, plan.tables.incarnations[i], plan.seen)})
+        for i, c in staged.counts.items()
     }
-    return StagedTables(changelogs=changelogs, counts=counted)
+    return replace(staged, counts=counted)
 
 
-def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str, TableCounts]]:
+def _changes_of_rows(plan: PlannedWindow) -> StagedTables:
     lake, seen = plan.lake, plan.seen
     by_checkpoints = lake.feed.watermark.source == "checkpoints"
     if seen.undated and not by_checkpoints:
@@ -68,7 +66,8 @@ def _changes_of_rows(plan: PlannedWindow) -> tuple[dict[str, Advance], dict[str,
             lake.store.delete(o.key)
     for table, advance, counts in staged:
         _told(plan, table, advance, counts)
-    return {t.incarnation.id: a for t, a, _ in staged if a is not None}, {t.incarnation.id: c for t, _, c in staged}
+    changelogs = {t.incarnation.id: a for t, a, _ in staged if a is not None}
+    return StagedTables(changelogs=changelogs, counts={t.incarnation.id: c for t, _, c in staged})
 
 
 def _ordering(plan: PlannedWindow, todo: Sequence[TableRows], deletes: str | None) -> Ordering:
@@ -136,13 +135,7 @@ def _table(plan: PlannedWindow, seen: WindowRows, incarnation: str) -> TableRows
         names=names,
         row_schemas=seen.schemas_of(names),
         bucket=bucket_column(key_columns(plan.lake.feed, i, columns)),
-        buckets=previous.buckets if previous else _buckets(plan.lake.feed, i.name, seen.rows_of(names)),
+        buckets=previous.buckets if previous else first_buckets(plan, i),
         images=seen.images_of(names),
         sequence=seen.sequence,
     )
-
-
-def _buckets(feed: Feed, table: str, events: int) -> int:
-    """Number of buckets: what feed.toml says, else one for each million of the first window's row events, as a power of two."""
-    own = feed.tables.get(table)
-    return own.buckets if own and own.buckets else min(256, 1 << max(0, (events // 1_000_000).bit_length()))

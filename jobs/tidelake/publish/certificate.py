@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelake.compact.fold_target import Folded
 from tidelake.history.incarnations import Incarnation
-from tidelake.lake.cut import Cut, Staged, TableCounts
+from tidelake.lake.cut import Cut, Staged, TableCut, by_name
 from tidelake.validate.quality.verdict import Verdict
 
 
@@ -26,13 +26,10 @@ def proof_of(
     """
     tables = {i.id: i for i in cut.catalog.incarnations.values()}
     before = previous.snapshots if previous else {}
-    rows = {
-        tables[i].name: staged.counts.get(i, TableCounts()).model_dump(exclude_defaults=True)
-        | {"rows_before": before[i].rows if i in before else 0, "rows_after": t.rows}
-        | (_of_fold(folded[i]) if i in folded else {})
-        for i, t in cut.snapshots.items()
-    }
-    rows |= {tables[i].name: c.model_dump(exclude_defaults=True) for i, c in staged.counts.items() if i not in cut.snapshots}
+    rows: dict[str, Any] = {name: c.model_dump(exclude_defaults=True) for name, c in by_name(staged.counts, cut.catalog).items()}
+    for i, t in cut.snapshots.items():
+        stood = {"rows_before": _rows_before(tables, tables[i], before), "rows_after": t.rows}
+        rows[tables[i].name] = rows.get(tables[i].name, {}) | stood | (_of_fold(folded[i]) if i in folded else {})
     return {
         "feed": cut.feed,
         "cut": cut.seq,
@@ -62,6 +59,13 @@ def proof_of(
         "expectations": verdict.summary(),
         "seconds": seconds,
     }
+
+
+def _rows_before(tables: Mapping[str, Incarnation], i: Incarnation, before: Mapping[str, TableCut]) -> int:
+    """Number of rows at the last cut; of a table that got another key since, those of its former life."""
+    while i.id not in before and i.former:
+        i = tables[i.former]
+    return before[i.id].rows if i.id in before else 0
 
 
 def _counts(staged: Staged, tables: Mapping[str, Incarnation]) -> dict[str, Any]:

@@ -169,7 +169,8 @@ def alive_at(lake: Lake, table: str, ts: int | None) -> tuple[int, Cut, Incarnat
 
 def lives(catalog: Catalog, table: str) -> str:
     """Say when a name belonged to a table, for messages."""
-    own = [(i, n) for i in catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
+    names = ((i, n) for i in catalog.incarnations.values() for n in i.lasting_names)
+    own = [(i, n) for i, n in names if written(n.database, n.table).lower() == table.lower()]
     if not own:
         known = sorted({i.name for i in catalog.alive()})
         return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
@@ -228,7 +229,7 @@ def _refuse_gap(lake: Lake, i: Incarnation, ts: int, before: Cut | None, after: 
     """Raise StorageError (NOT_RETAINED) if changes since the earlier cut, or since the table began, are gone."""
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
     since = before.resolved_ts if before is not None else 0
-    if not gone or max(since, i.from_ts) >= gone:
+    if not gone or max(since, i.changes_after) >= gone:
         return
     cuts = " or ".join(show(cut.resolved_ts) for cut in (before, after) if cut is not None)
     first = first_whole(lake, gone)

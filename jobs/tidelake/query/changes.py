@@ -54,7 +54,8 @@ def changes_of(lake: Lake, table: str, after_ts: int, until_ts: int | None) -> I
     cut = newest_cut(lake.catalog, lake.store, lake.feed.name)
     if cut is None:
         raise ConfigError(f"feed {lake.feed.name} has published nothing yet", code="UNKNOWN_TABLE")
-    found = [(i, n) for i in cut.catalog.incarnations.values() for n in i.names if written(n.database, n.table).lower() == table.lower()]
+    names = ((i, n) for i in cut.catalog.incarnations.values() for n in i.lasting_names)
+    found = [(i, n) for i, n in names if written(n.database, n.table).lower() == table.lower()]
     if not found:
         raise ConfigError(f"no table {table!r}: {lives(cut.catalog, table)}", code="UNKNOWN_TABLE")
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
@@ -72,7 +73,8 @@ def _of_life(lake: Lake, cut: Cut, i: Incarnation, name: Name, after_ts: int, un
     if i.id not in cut.changelogs:
         return
     ends = [ts for ts in (until_ts, name.until_ts) if ts is not None]
-    span = After(max(after_ts, name.after_ts), min(ends, default=cut.resolved_ts))
+    begin = i.changes_after if name.after_ts == i.from_ts else name.after_ts
+    span = After(max(after_ts, begin), min(ends, default=cut.resolved_ts))
     if span.low >= span.high:
         return
     at = placed_now(cut, cut.changelogs[i.id])

@@ -118,7 +118,7 @@ def _seeded(lake: Lake, spark: SparkSession, after: Cut, fold: Fold) -> DataFram
 def _start(lake: Lake, i: Incarnation, ts: int) -> Cut | None:
     """Return the cut that the view begins with if older changes are gone, else None. Raises StorageError (NOT_RETAINED)."""
     gone = changelog_retained_after(lake.catalog, lake.feed.name)
-    if not gone or i.from_ts >= gone:
+    if not gone or i.changes_after >= gone:
         return None
     first = first_whole(lake, gone)
     cut = cut_for(lake.catalog, lake.store, lake.feed.name, first)[1] if first is not None and first <= ts else None

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from tidelake.config.lake_paths import events_table, quality_key, report_key, run_key
 from tidelake.decode.record import read_record
 from tidelake.errors import TidelakeError
-from tidelake.history.incarnations import Catalog
 from tidelake.io.documents import find_document
-from tidelake.lake.cut import Staged
+from tidelake.lake.cut import Staged, by_name
 from tidelake.lake.cut_documents import next_seq
 from tidelake.lake.cut_hours import changed_hours
 from tidelake.lake.cuts import newest_cut
@@ -81,13 +80,13 @@ def _unpublished(lake: Lake, hour: str) -> HourFacts:
     staged, verdict = _staged(lake, hour)
     if staged is None:
         return facts
-    cut, names = staged.cut, _names(staged.cut.catalog)
+    cut = staged.cut
     facts.status = "validated" if verdict else "ordered"
     facts.applied_ts, facts.resolved_ts, facts.run, facts.version = cut.applied_ts, cut.resolved_ts, cut.run, cut.version
     facts.lag_seconds = lag_seconds(hour, cut.resolved_ts)
     facts.events, facts.late_events, facts.waiting_events = staged.kinds, staged.late_events, staged.waiting_events
     facts.late = {name: c.model_dump(exclude_defaults=True) for name, c in staged.late.items()}
-    facts.tables = {names[i]: table_facts(c.model_dump()) for i, c in staged.counts.items()}
+    facts.tables = {name: table_facts(c.model_dump()) for name, c in by_name(staged.counts, cut.catalog).items()}
     facts.ddl = [DdlFacts(commit_ts=e.commit_ts, query=e.query, effect=e.effect, why=e.why) for e in cut.ledger]
     facts.checks, facts.seconds = (verdict.checks if verdict else []), staged.seconds | (verdict.seconds if verdict else {})
     return facts
@@ -101,10 +100,6 @@ def _staged(lake: Lake, hour: str) -> tuple[Staged | None, Verdict | None]:
         return None, None
     verdict = find_document(lake.store, run_key(lake.feed.name, seq, "validate"), Verdict)
     return staged, verdict if verdict and verdict.run == staged.cut.run else None
-
-
-def _names(catalog: Catalog) -> dict[str, str]:
-    return {i.id: i.name for i in catalog.incarnations.values()}
 
 
 def _findings(manifest: Manifest | None) -> list[FindingFacts]:

@@ -89,7 +89,8 @@ def test_a_statement_at_the_table_s_birth_leaves_no_empty_segment() -> None:
         ("MODIFY missing INT", "UNKNOWN_COLUMN"),
         ("CHANGE missing x INT", "UNKNOWN_COLUMN"),
         ("RENAME COLUMN missing TO x", "UNKNOWN_COLUMN"),
-        ("ADD PRIMARY KEY (note)", "UNSUPPORTED_DDL"),
+        ("ADD nr BIGINT AUTO_INCREMENT UNIQUE", "UNSUPPORTED_DDL"),
+        ("ADD nr SERIAL", "UNSUPPORTED_DDL"),
         ("DROP INDEX `primary`", "UNSUPPORTED_DDL"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from tidelake.history.ddl.changes import (
     AddColumn,
@@ -114,8 +115,35 @@ def alter_table(cursor: Cursor, database: str) -> list[Change]:
             cursor.skip_clause()
         if not cursor.skip(","):
             cursor.expect_end()
-            replaced = any(isinstance(c, AddPrimary) for c in out)
-            return [c for c in out if not (replaced and isinstance(c, DropPrimary))]
+            return _with_key_in_place(out)
+
+
+def _with_key_in_place(changes: list[Change]) -> list[Change]:
+    """Put the change of the primary key behind clauses that make its columns, before those that drop what was the key.
+
+    The clauses are one step for the server. ADD PRIMARY KEY says more than DROP PRIMARY KEY.
+    """
+    every = [c for c in changes if isinstance(c, AddPrimary | DropPrimary)]
+    keys = [c for c in every if isinstance(c, AddPrimary)] or every
+    others = [c for c in changes if not isinstance(c, AddPrimary | DropPrimary)]
+    at = max((n for n, c in enumerate(others, 1) if any(map(partial(_makes, c), keys))), default=0)
+    later = (DropColumn, RenameTable, *((DropIndex,) if any(isinstance(k, AddPrimary) for k in keys) else ()))
+    at = next((n for n, c in enumerate(others) if n >= at and isinstance(c, later)), len(others))
+    return [*others[:at], *keys, *others[at:]]
+
+
+def _makes(change: Change, key: AddPrimary | DropPrimary) -> bool:
+    """Whether a clause gives the key a column, replaces a key that is dropped, or names the table as the key does."""
+    match change:
+        case AddColumn() | ModifyColumn():
+            name = change.column.name
+        case RenameColumn():
+            name = change.to
+        case RenameTable():
+            return (change.to_database, change.to_table) == (key.database, key.table)
+        case _:
+            return isinstance(change, AddUnique) and isinstance(key, DropPrimary)
+    return isinstance(key, AddPrimary) and name.lower() in (c.lower() for c in key.columns)
 
 
 def _clause(cursor: Cursor, name: QualifiedName, database: str) -> list[Change]:

@@ -17,7 +17,7 @@ class ColumnDef:
     Attributes:
         default: Value in rows from before the column, as canonical text (hex digits for binary types, names for ENUM and SET); None means
             NULL.
-        default_known: False if the default depends on the time or on an expression, or if AUTO_INCREMENT counts the rows.
+        default_known: False if the default depends on the time or on an expression, or if the server numbers the rows.
     """
 
     name: str

@@ -31,7 +31,7 @@ class _Options:
         self.unique = False
         self.virtual = False
         self.computed = False
-        self.counted = False
+        self.numbered = False
         self.binary = binary
         self.default: list[Token] | None = None
 
@@ -45,7 +45,7 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
     mysql = _type(cursor)
     options = _options(cursor, binary)
     if mysql.word == "serial":
-        mysql, options.nullable, options.unique, options.counted = MysqlType("bigint", unsigned=True), False, True, True
+        mysql, options.nullable, options.unique, options.numbered = MysqlType("bigint", unsigned=True), False, True, True
     if options.binary and mysql.word in _BYTES_OF:
         mysql = MysqlType(_BYTES_OF[mysql.word], length=mysql.length)
     nullable = options.nullable and not options.primary
@@ -58,7 +58,7 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
         type=mysql,
         nullable=nullable,
         default=default,
-        default_known=known and not options.computed and not options.counted,
+        default_known=known and not (options.computed or options.numbered),
         primary=options.primary,
         unique=options.unique,
         virtual=options.virtual,
@@ -114,11 +114,11 @@ def _option(cursor: Cursor, out: _Options) -> bool:
         out.default = _default_tokens(cursor)
     elif cursor.skip("PRIMARY", "KEY") or cursor.skip("KEY"):
         out.primary = True
+    elif cursor.skip("AUTO_INCREMENT"):
+        out.numbered = True
     elif cursor.skip("UNIQUE"):
         cursor.skip("KEY")
         out.unique = True
-    elif cursor.skip("AUTO_INCREMENT"):
-        out.counted = True
     elif cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"):
         cursor.skip("=")
         out.binary = cursor.take().text.lower() == "binary"

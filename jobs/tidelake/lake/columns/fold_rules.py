@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from tidelake.config.lake_paths import EVENT
 from tidelake.history.incarnations import ALWAYS
 from tidelake.lake.columns.pieces import COMMIT_TS, ORIGIN, Piece
 from tidelake.wire.kernels.arrays import Flags
@@ -105,7 +106,7 @@ class FoldRules(BaseModel, frozen=True):
         partial: Some changes may have only their key.
         merges: Only rows whose key changes are looked up in the snapshot (merge-on-read).
         images: None if no old values are compared.
-        origin: Only changes of this `_origin` count; None for all.
+        only_moved: Only changes that come from no event count.
     """
 
     columns: tuple[str, ...]
@@ -117,7 +118,7 @@ class FoldRules(BaseModel, frozen=True):
     partial: bool = False
     merges: bool = False
     images: ComparedImages | None = None
-    origin: str | None = None
+    only_moved: bool = False
 
     @property
     def leading(self) -> str | None:
@@ -138,7 +139,7 @@ class FoldRules(BaseModel, frozen=True):
     @property
     def counting(self) -> tuple[str, ...]:
         """Columns that say whether a change counts, and for what."""
-        return tuple(dict.fromkeys((COMMIT_TS, *(c for r in self.removed for c in r.columns), *((ORIGIN,) if self.origin else ()))))
+        return tuple(dict.fromkeys((COMMIT_TS, *(c for r in self.removed for c in r.columns), *((ORIGIN,) if self.only_moved else ()))))
 
     def standing(self, piece: Piece) -> Flags | None:
         """Return which rows of the snapshot are neither deleted by position nor removed by a statement; None for all."""
@@ -155,8 +156,8 @@ class FoldRules(BaseModel, frozen=True):
         if piece.count and (bounds["min"] is None or bounds["min"] <= self.after_ts or bounds["max"] > self.until_ts or ts.null_count):
             of_window = pc.and_(pc.greater(ts, self.after_ts), pc.less_equal(ts, self.until_ts))
             alive = _both(alive, np.asarray(pc.fill_null(of_window, False)))
-        if self.origin is not None:
-            alive = _both(alive, np.asarray(pc.fill_null(pc.equal(piece.cells(ORIGIN), self.origin), False)))
+        if self.only_moved:
+            alive = _both(alive, np.asarray(pc.fill_null(pc.not_equal(piece.cells(ORIGIN), EVENT), False)))
         return _both(alive, ~self.left(piece)) if self.removed and not self.key else alive
 
     def left(self, piece: Piece) -> Flags:

@@ -1,10 +1,9 @@
-"""A table's rows at any TSO, folded by workers: for queries, and for rows that EXCHANGE PARTITION moves."""
+"""A table's rows at any TSO, folded by workers: for queries, and for rows that a statement moves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tidelake.config.lake_paths import PARTITION_EXCHANGE
 from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL
 from tidelake.lake.folding.files import base_files, buckets_of, change_files
 from tidelake.lake.folding.fold import Fold
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def folded_reader(
-    fold: Fold, base: TableAt | None, changes: TableAt | None, *, only_exchanged: bool = False
-) -> tuple[FoldedReader, list[int]]:
+def folded_reader(fold: Fold, base: TableAt | None, changes: TableAt | None, *, only_moved: bool = False) -> tuple[FoldedReader, list[int]]:
     """Return what reads a table's rows with the fold's columns, and the bytes of files of each of its parts.
 
     A part is a bucket, if snapshot and changelog have the same buckets, else the table.
@@ -28,7 +25,7 @@ def folded_reader(
         fold: What to fold.
         base: The snapshot at fold.applied_ts, if there is one.
         changes: The changelog, if there is one.
-        only_exchanged: Only changes that EXCHANGE PARTITION wrote count.
+        only_moved: Only changes that come from no event count.
 
     Raises:
         OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
@@ -36,8 +33,8 @@ def folded_reader(
     """
     base = base if fold.emptied_ts <= fold.applied_ts else None
     table = table_fold(fold, base, changes)
-    if only_exchanged:
-        table = table.model_copy(update={"rules": table.rules.model_copy(update={"origin": PARTITION_EXCHANGE})})
+    if only_moved:
+        table = table.model_copy(update={"rules": table.rules.model_copy(update={"only_moved": True})})
     at = changes or base
     buckets = buckets_of(fold, at) if at is not None else None
     stood, came = base_files(base, table, buckets), change_files(changes, table, buckets)
