@@ -58,7 +58,7 @@ from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
 from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 from tidelake.wire.kernels.canal_marks import BLOB, makes_rows
 from tidelake.wire.kernels.columnar import NONE
-from tidelake.wire.kernels.compiled import compiled, inlined_step
+from tidelake.wire.kernels.compiled import compiled, inlined_step, merged
 from tidelake.wire.kernels.json_kernels import (
     BAD,
     CLOSE_BRACE,
@@ -108,7 +108,7 @@ def scan_canal(
     return len(wanted), DONE
 
 
-@inlined_step
+@merged
 def _message(values: Payload, message: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide) -> int:
     """One message, by whichever layout of its table fits."""
     marks = (after.used[0], after.used[1], before.used[0], before.used[1])
@@ -126,7 +126,7 @@ def _message(values: Payload, message: int, known: Arrays, state: ScanState, eve
     return verdict
 
 
-@inlined_step
+@merged
 def _members(
     text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> int:
@@ -154,14 +154,14 @@ def _members(
     return DONE if complete and _consistent(seen, spans) else LEFT
 
 
-@inlined_step
+@merged
 def _stands_beside_rows(text: Bytes, end: int, spans: Longs) -> bool:
     """Whether a QUERY without the mark of DDL only says which statement made the rows behind it."""
     placed = spans[NAMES_SEEN] & PLACED == PLACED and spans[1] == 0 and spans[EXTENSION] == NONE
     return bool(placed and spans[STATEMENT] > 0 and makes_rows(text, spans[STATEMENT], end))
 
 
-@inlined_step
+@merged
 def _consistent(seen: int, spans: Longs) -> bool:
     """Whether the members make a row message, or a watermark without names: those of a known table are known to be text, others not."""
     if spans[OP] == WATERMARK:
@@ -172,7 +172,7 @@ def _consistent(seen: int, spans: Longs) -> bool:
     return bool(complete and spans[OLD_ROWS] == rows and spans[EXTENSION] != 1)
 
 
-@inlined_step
+@merged
 def _member(
     member: int,
     text: Bytes,
@@ -202,7 +202,7 @@ def _member(
     return _rows(member, text, p, end, known, state, events, after, before)
 
 
-@inlined_step
+@merged
 def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays, state: ScanState) -> int:
     """The next layout to try for the message's table, into state.spans."""
     spans = state.spans
@@ -220,7 +220,7 @@ def _find_layout(text: Bytes, start: int, end: int, attempt: int, known: Arrays,
     return DONE
 
 
-@inlined_step
+@merged
 def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: ScanState) -> int:
     """mysqlType (typed) or sqlType: every member a column of the layout, none twice, in any order. The position after it."""
     first, last = known.column[state.spans[LAYOUT]], known.column[state.spans[LAYOUT] + 1]
@@ -245,13 +245,13 @@ def _types(text: Bytes, p: int, end: int, typed: bool, known: Arrays, state: Sca
     return p + 1 if p != BAD and whole and byte(text, p) == CLOSE_BRACE else BAD
 
 
-@inlined_step
+@merged
 def _type_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     length = item(known.type_length, column)
     return p + length if stands(text, p, known, item(known.type_word, column), length) else BAD
 
 
-@inlined_step
+@merged
 def _code_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     """The position after a code; BAD if the column's values are written in another way than the code says."""
     stop, kind = integer(text, p), item(known.kind, column)
@@ -259,7 +259,7 @@ def _code_end(text: Bytes, p: int, column: int, known: Arrays) -> int:
     return BAD if (blob and kind == TEXT) or (not blob and kind == LATIN1_TEXT) else stop
 
 
-@inlined_step
+@merged
 def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: ScanState, guess: int, first: int, last: int) -> int:
     """The column whose name is at p, NONE if there is none. Go's maps come in random order: after the guess the name's hash gives where
     to look, so that wide tables do not cost the square of their width."""
@@ -269,7 +269,7 @@ def _column_of(text: Bytes, p: int, end: int, known: Arrays, state: ScanState, g
     return searched(text, p, stop, known, state, first, last) if stop != BAD else NONE
 
 
-@inlined_step
+@merged
 def _rows(
     member: int, text: Bytes, p: int, end: int, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> tuple[int, int]:
@@ -306,7 +306,7 @@ def _images(
     return BAD, rows, LEFT
 
 
-@inlined_step
+@merged
 def _typed(count: int, layout: int, known: Arrays, state: ScanState) -> bool:
     """Whether mysqlType, if it came before and has not all columns, has those of the image just read."""
     if state.spans[TYPED] == 0 or state.spans[TYPED] == known.column[layout + 1] - known.column[layout]:
@@ -317,7 +317,7 @@ def _typed(count: int, layout: int, known: Arrays, state: ScanState) -> bool:
     return True
 
 
-@inlined_step
+@merged
 def _finish(message: int, state: ScanState, events: Events, after: ImageSide, before: ImageSide) -> None:
     """What the message's events share, and the side that they do not have."""
     op, first, table = state.spans[OP], events.used[0], state.spans[FOUND]

@@ -23,7 +23,7 @@ from tidelake.wire.json.json_images import (
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
 from tidelake.wire.kernels.arrays import Bytes, Ints
 from tidelake.wire.kernels.columnar import NONE
-from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
+from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, merged
 from tidelake.wire.kernels.json_kernels import BAD, CLOSE_BRACE, COMMA, OPEN_BRACE, byte, integer, raw_end, unsigned
 from tidelake.wire.kernels.json_words import text_at, texts
 
@@ -93,7 +93,7 @@ def _part_end(text: Bytes, p: int, end: int) -> int:
     return p + 8 + int64(size) if size <= np.uint64(end - p - 8) else BAD
 
 
-@inlined_step
+@merged
 def _message(
     keys: Payload,
     values: Payload,
@@ -127,7 +127,7 @@ def _message(
     return LEFT
 
 
-@inlined_step
+@merged
 def _event(
     key: Bytes,
     k: int,
@@ -162,7 +162,7 @@ def _event(
     return _row(text, v, v_end, table, bare_op, known, state, events, after, before)
 
 
-@inlined_step
+@merged
 def _key(text: Bytes, p: int, end: int, state: ScanState, events: Events) -> bool:
     """Reads a key's JSON into state.spans and the event's commit ts; whether all of it is of the usual form."""
     seen, guess = 0, 0
@@ -186,7 +186,7 @@ def _key(text: Bytes, p: int, end: int, state: ScanState, events: Events) -> boo
     return byte(text, p) == CLOSE_BRACE and p + 1 == end and seen & needed == needed
 
 
-@inlined_step
+@merged
 def _key_member(member: int, text: Bytes, p: int, end: int, state: ScanState, events: Events) -> int:
     """The position after the value of a key's member."""
     if member == _TS:
@@ -206,7 +206,7 @@ def _key_member(member: int, text: Bytes, p: int, end: int, state: ScanState, ev
     return stop if number < np.uint64(1 << 63) else BAD
 
 
-@inlined_step
+@merged
 def _row(
     text: Bytes,
     p: int,
