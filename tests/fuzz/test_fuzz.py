@@ -23,7 +23,7 @@ from tests.searches import examples
 from tidelake.protocols import protocol_names
 
 SEED = int(os.environ.get("TIDELAKE_FUZZ_SEED", "20260101"))
-COUNT = examples(2_500)  # of each protocol
+COUNT = 2_500  # of each protocol
 PROTOCOLS = protocol_names()
 COMPILED = [p for p in PROTOCOLS if p not in ("debezium", "maxwell", "csv")]  # these have no compiled scan
 
