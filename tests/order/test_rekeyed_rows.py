@@ -21,7 +21,7 @@ from tidelake.errors import ConfigError, OrderError, TidelakeError
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.opened import Lake
-from tidelake.order import first_buckets
+from tidelake.order import planning
 from tidelake.publish.rollback import rollback
 from tidelake.query.changes import changes_of
 from tidelake.query.diff import differences
@@ -216,7 +216,7 @@ def test_a_table_without_rows_in_the_lake_has_nothing_to_bring(tmp_path: Path) -
 
 
 def test_buckets_are_as_many_as_the_rows_of_the_former_life_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_buckets, "_ROWS", 2)
+    monkeypatch.setattr(planning, "_BUCKET_ROWS", 2)
     first = [row(0, "insert", 20, BARE, (str(i), "a"), table="w") for i in range(5)]
     second = [*altered(60, "w", "ADD PRIMARY KEY (id)")[:1], row(0, "insert", 70, KV, ("9", "a"), table="w")]
     with opened(tmp_path, SQL) as (made, lake):

@@ -11,7 +11,7 @@ from tidelake.config.lake_paths import BRANCH
 from tidelake.decode.known import opening
 from tidelake.decode.record import refusals_named
 from tidelake.decode.statements import WITHOUT_DDL, since
-from tidelake.history.incarnations import Catalog
+from tidelake.history.incarnations import Catalog, Incarnation
 from tidelake.history.ordering import check_progress
 from tidelake.history.window import LedgerEntry, Statement, Window, compile_window
 from tidelake.lake.catalog import LakeTable
@@ -29,11 +29,14 @@ from tidelake.order.progress import WindowProgress, not_after_seed, progress, pu
 from tidelake.order.repeats.sent_again import SentAgain, sent_again
 from tidelake.order.repeats.statements import StatementPlace, place_of
 from tidelake.order.schema_mismatches import Aside, put_aside
+from tidelake.order.table_rows import sent_names
 from tidelake.order.window_base import WindowBase
 
 _DDL = ["commit_ts", "database", "ddl"]
 
 log = logging.getLogger(__name__)
+_BUCKET_ROWS = 1_000_000  # of a bucket of a table without a changelog
+_MOST_BUCKETS = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,3 +172,21 @@ def _statements(
 def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
     rows = list(control_rows(events, "ddl", hours, ["hour", "topic", "partition", "offset", "ordinal", *_DDL]))
     return sorted(rows, key=lambda r: (r["topic"], r["partition"], r["offset"], r["ordinal"]))
+
+
+def first_buckets(plan: PlannedWindow, i: Incarnation) -> int:
+    """Return the number of buckets of a table that has no changelog yet.
+
+    It is what feed.toml says, else one for each million rows, as a power of two. The rows are the row events of the window and, if a new key
+    made the table, the rows of its former life.
+    """
+    own = plan.lake.feed.tables.get(i.name)
+    return own.buckets if own and own.buckets else min(_MOST_BUCKETS, 1 << max(0, (_bucket_rows(plan, i) // _BUCKET_ROWS).bit_length()))
+
+
+def _bucket_rows(plan: PlannedWindow, i: Incarnation) -> int:
+    """The approximate number of rows."""
+    sent = plan.seen.rows_of(sent_names(i, plan.seen.sent))
+    stood = plan.cut.snapshots.get(i.id) if plan.cut else None
+    former = _bucket_rows(plan, plan.tables.incarnations[i.former]) if i.rekey is not None else 0
+    return sent + former + (stood.rows if stood is not None else 0)

@@ -16,9 +16,8 @@ from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Advance
 from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.tables import kept, mask_of, physical
-from tidelake.order.first_buckets import first_buckets
 from tidelake.order.moved_rows import Side, StagedTables, append, known, moment, side, since, standing, types_of, with_moved
-from tidelake.order.planning import PlannedWindow
+from tidelake.order.planning import PlannedWindow, first_buckets
 from tidelake.spark.observed_counts import Observed
 from tidelake.spark.sql_text import quote
 from tidelake.tso import show

@@ -18,12 +18,11 @@ from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.staged_by_workers import Ordering, stage_by_workers
 from tidelake.order.arrow.table_models import SentName
 from tidelake.order.exchanged_rows import exchange_rows
-from tidelake.order.first_buckets import first_buckets
 from tidelake.order.mask_counts import mask_counts
 from tidelake.order.moved_rows import StagedTables, moves
 from tidelake.order.observed_tables import WindowRows
 from tidelake.order.offset_rules import refuse_keys_in_two_partitions
-from tidelake.order.planning import PlannedWindow
+from tidelake.order.planning import PlannedWindow, first_buckets
 from tidelake.order.rekeyed_rows import rekey_rows
 from tidelake.order.replay_epochs import steps_back
 from tidelake.order.table_rows import TableRows, sent_names
