@@ -177,8 +177,8 @@ def _ddl_rows(events: LakeTable, hours: Sequence[str]) -> list[dict[str, Any]]:
 def first_buckets(plan: PlannedWindow, i: Incarnation) -> int:
     """Return the number of buckets of a table that has no changelog yet.
 
-    It is what feed.toml says, else one for each million rows, as a power of two. The rows are the row events of the window and, if a new key
-    made the table, the rows of its former life.
+    It is what feed.toml says, else one for each million rows, as a power of two. The rows are the row events of the window and, if a new
+    key made the table, the rows of its former life.
     """
     own = plan.lake.feed.tables.get(i.name)
     return own.buckets if own and own.buckets else min(_MOST_BUCKETS, 1 << max(0, (_bucket_rows(plan, i) // _BUCKET_ROWS).bit_length()))
