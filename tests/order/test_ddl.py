@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,7 +13,8 @@ from zlib import crc32
 
 import pytest
 
-from tests.lake.histories import Row, ddl, publish, resolved, row, row_schema, rows_of
+from tests.lake.histories import Row, ddl, resolved, row, row_schema
+from tests.lake.truths import compare, published
 from tests.lake.windows import KV, TEXT, opened
 from tidelake.cli import run
 from tidelake.config.policy import Policy
@@ -107,23 +107,13 @@ TRUTH: dict[tuple[str, int], list[Row]] = {
 }
 
 
-def rows_at(lake: Lake, table: str, ts: int) -> Counter[tuple[Any, ...]]:
-    return Counter({tuple(v for _, v in r): n for r, n in rows_of(lake, table if "." in table else f"d.{table}", ts).items()})
-
-
-def published(lake: Lake, hour: str) -> Cut:
-    cut = publish(lake, hour)
-    assert cut is not None
-    return cut
-
-
 def test_rows_leave_and_come_back_with_their_statements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = Policy(before_images="all", on_before_image="block")  # no statement makes an old value look lost
     with opened(tmp_path, SQL, policy=policy) as (feed, lake):
         cuts = [published(lake, feed.add(lake, hour)) for hour in (FIRST, SECOND, THIRD)]
-        assert {at: rows_at(lake, *at) for at in TRUTH} == {at: Counter(rows) for at, rows in TRUTH.items()}
+        compare(lake, TRUTH)
         ends = [{i.name.partition(".")[2]: c.snapshots[i.id].rows for i in c.catalog.alive()} for c in cuts]
         assert ends == [
             {"late": 1, "gone": 1, "p": 3, "h": 4, "r": 2, "e": 0, "x": 1},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from zlib import crc32
 import pytest
 
 from tests.checkout import CHECKOUT
-from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, row_schema, rows_of
+from tests.lake.histories import Feeder, Row, ddl, publish, publish_again, resolved, row, row_schema
 from tests.lake.lakes import feed
+from tests.lake.truths import compare, published
 from tests.lake.windows import KV, opened
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import ColumnPolicy, Policy
@@ -115,20 +115,6 @@ TRUTH: dict[tuple[str, int], list[Row]] = {
 AT_THE_CUT: dict[tuple[str, int], list[Row]] = {("p", 50): [("1", "p now"), ("2", "at 30"), ("11", "p"), ("21", "p")], ("n", 50): []}
 
 
-def rows_at(lake: Lake, table: str, ts: int) -> Counter[tuple[Any, ...]]:
-    return Counter({tuple(v for _, v in r): n for r, n in rows_of(lake, f"d.{table}", ts).items()})
-
-
-def check(lake: Lake, truth: dict[tuple[str, int], list[Row]]) -> None:
-    assert {at: rows_at(lake, *at) for at in truth} == {at: Counter(rows) for at, rows in truth.items()}
-
-
-def published(lake: Lake, hour: str) -> Cut:
-    cut = publish(lake, hour)
-    assert cut is not None
-    return cut
-
-
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Feeder, Lake, list[Cut]]]:
     """Three cuts, at 50, 80 and 90."""
@@ -143,7 +129,7 @@ Story = tuple[Feeder, Lake, list[Cut]]
 
 def test_rows_change_places_at_the_statement_s_place_among_row_events(story: Story) -> None:
     _, lake, cuts = story
-    check(lake, TRUTH | AT_THE_CUT)
+    compare(lake, TRUTH | AT_THE_CUT)
     ends = [{i.name.partition(".")[2]: c.snapshots[i.id].rows for i in c.catalog.alive()} for c in cuts]
     assert ends == [
         {"p": 4, "t": 1, "n": 0, "h": 5, "b": 2},
@@ -210,7 +196,9 @@ def test_every_hour_again_in_one_window_gives_the_same(story: Story) -> None:
     cut, differences = publish_again(lake, max(made.begins), min(made.begins))
     assert (cut.applied_ts, cut.resolved_ts) == (0, 90)
     assert {name: n for name, n in differences.items() if any(n.values())} == {}
-    check(lake, TRUTH | {("p", 50): [("5", "at 30"), ("11", "p"), ("21", "p")], ("t", 50): [], ("n", 50): [("1", "p now"), ("2", "at 30")]})
+    compare(
+        lake, TRUTH | {("p", 50): [("5", "at 30"), ("11", "p"), ("21", "p")], ("t", 50): [], ("n", 50): [("1", "p now"), ("2", "at 30")]}
+    )
     assert {i.name: cut.snapshots[i.id].rows for i in cut.catalog.alive()} == {
         i.name: cuts[-1].snapshots[i.id].rows for i in cuts[-1].catalog.alive()
     }
@@ -234,8 +222,8 @@ def test_columns_that_change_after_it_change_in_the_rows_that_came(tmp_path: Pat
     ]
     with opened(tmp_path, sql, tables={"d.s": TablePolicy(buckets=4)}) as (made, lake):
         cut = [published(lake, made.add(lake, hour)) for hour in (first, second)][1]
-        check(lake, {("q", 62): [("1", "2", "7"), ("2", "3", "7")], ("s", 60): [("1.6", "1"), ("3.6", "3")]})
-        check(lake, {("q", 80): [("1", "2", "7"), ("2", "9", "8")], ("s", 80): [("1.6", "1"), ("3.6", "3")]})
+        compare(lake, {("q", 62): [("1", "2", "7"), ("2", "3", "7")], ("s", 60): [("1.6", "1"), ("3.6", "3")]})
+        compare(lake, {("q", 80): [("1", "2", "7"), ("2", "9", "8")], ("s", 80): [("1.6", "1"), ("3.6", "3")]})
         assert {i: t.buckets for i, t in cut.snapshots.items()} == {"d.q@-1": 1, "d.s@-1": 4}
         with pytest.raises(
             OrderError, match=r"column 'v' of d\.q is string where its rows change places at TSO 60 .* int at the window's end"
@@ -264,9 +252,9 @@ def test_rows_of_a_partition_by_key_change_places_and_leave_with_it(tmp_path: Pa
     with opened(tmp_path, sql, partitions=2) as (made, lake):
         for hour in (first, second):
             published(lake, made.add(lake, hour))
-        check(lake, {("k", 50): [*((i, "s") for i in there[1:]), (away[0], "k"), *stay], ("s", 50): [(i, "k") for i in there[:2]]})
-        check(lake, {("k", 59): [*((i, "s") for i in there[1:]), (away[0], "at 55"), *stay]})
-        check(lake, {("k", 60): [(away[0], "at 55"), *stay], ("k", 80): [(away[0], "at 55"), (there[2], "at 70"), *stay]})
+        compare(lake, {("k", 50): [*((i, "s") for i in there[1:]), (away[0], "k"), *stay], ("s", 50): [(i, "k") for i in there[:2]]})
+        compare(lake, {("k", 59): [*((i, "s") for i in there[1:]), (away[0], "at 55"), *stay]})
+        compare(lake, {("k", 60): [(away[0], "at 55"), *stay], ("k", 80): [(away[0], "at 55"), (there[2], "at 70"), *stay]})
         ended = scd2(lake.spark, lake.feed, "d.k").where("_valid_to_ts = 60").collect()
         assert {(r["id"], r["v"]) for r in ended} == {(int(i), "s") for i in there[1:]}
 
