@@ -117,15 +117,16 @@ def _lines(text: str, options: SinkOptions) -> Iterator[list[str | None]]:
 
 @lru_cache(maxsize=64)
 def _field(delimiter: str, quote: str, terminator: str) -> re.Pattern[str]:
-    """One field and what ends it."""
+    """One field and what ends it. Repeated groups are not possessive: Python before 3.11.5 mistakes those (python/cpython#106052)."""
     ends = f"{re.escape(delimiter)}|{re.escape(terminator)}"
     end = f"(?:(?P<delimiter>{re.escape(delimiter)})|{re.escape(terminator)})"
     if not quote:
-        plain = rf"[^\\{re.escape(delimiter[0])}{re.escape(terminator[0])}]*+"
-        return re.compile(rf"(?P<bare>{plain}(?:(?:\\.|(?!{ends})[^\\]){plain})*+){end}", re.DOTALL)
+        firsts = "".join(map(re.escape, sorted({delimiter[0], terminator[0]})))
+        plain = rf"[^\\{firsts}]*"
+        return re.compile(rf"(?P<bare>{plain}(?:(?:\\.|(?!{ends}|\\)[{firsts}]){plain})*){end}", re.DOTALL)
     q = re.escape(quote)
-    inside = f"[^{q}]++" if len(quote) == 1 else f"(?:(?!{q}).)++"
-    return re.compile(rf"(?:{q}(?P<quoted>(?:{inside}|{q}{q})*+){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
+    plain = f"[^{q}]*" if len(quote) == 1 else f"(?:(?!{q}).)*"
+    return re.compile(rf"(?:{q}(?P<quoted>{plain}(?:{q}{q}{plain})*){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
 
 
 def _unreadable(text: str, at: int, line: int, options: SinkOptions) -> DecodeError:
