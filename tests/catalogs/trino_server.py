@@ -27,6 +27,7 @@ import requests
 
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
 from tests.io.ivy_jars import ivy_jars
+from tests.io.whole_folder import whole_folder
 
 VERSION = "476"
 FILES = (f"io.trino:trino-server-core:{VERSION}@tar.gz", f"io.trino:trino-iceberg:{VERSION}@zip")
@@ -141,9 +142,8 @@ def java() -> str:
 def program() -> Path:
     """The folder of Trino's server with the Iceberg plugin alone, fetched at the first use."""
     packed = ivy_jars(f"trino-packed-{VERSION}", FILES)
-    folder = packed.with_name(f"trino-{VERSION}")
-    if not folder.is_dir():
-        part = packed.with_name(f"trino-{VERSION}-{os.getpid()}.part")
+
+    def unpack(part: Path) -> Path:
         with tarfile.open(next(packed.glob("*.tar.gz"))) as tar:
             tar.extractall(part, filter="data")
         server = next(part.glob("trino-server-core-*"))
@@ -152,6 +152,6 @@ def program() -> Path:
             plugin.extractall(part)
         (server / "plugin").mkdir()
         next(part.glob("trino-iceberg-*")).rename(server / "plugin" / "iceberg")
-        server.rename(folder)
-        shutil.rmtree(part)
-    return folder
+        return server
+
+    return whole_folder(packed.with_name(f"trino-{VERSION}"), unpack)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import mkdtemp
 from xml.sax.saxutils import quoteattr
 
 import tidelake.spark.application
+from tests.io.whole_folder import whole_folder
 from tidelake.spark.application import ivy_folder
 from tidelake.spark.java import ensure_java
 
@@ -25,28 +24,20 @@ def ivy_jars(name: str, modules: Sequence[str]) -> Path:
 
     modules: `group:artifact:version`; with `:classifier` the module's second jar, too; with `@zip` that file of the module alone.
     """
-    folder = ivy_folder() / name
-    if not folder.is_dir():
+
+    def fetch(part: Path) -> None:
         ivy = next((Path(str(find_spec("pyspark").origin)).parent / "jars").glob("ivy-*.jar"))  # type: ignore[union-attr]
-        ivy_folder().mkdir(parents=True, exist_ok=True)
-        part = Path(mkdtemp(dir=ivy_folder(), prefix=f"{name}-"))
-        try:
-            wanted = part / "ivy.xml"
-            wanted.write_text(_ivy_xml(name, modules))
-            what = ["-ivy", str(wanted), "-confs", "default", "-retrieve", f"{part}/[artifact]-[revision](-[classifier]).[ext]"]
-            command = [java(), "-jar", str(ivy), "-settings", str(_SETTINGS), "-cache", str(ivy_folder() / "cache"), *what]
-            said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_FETCH_SECONDS)
-            lacking = [m for m in modules if not list(part.glob("{1}-{2}*".format(*re.split("[:@]", m))))]
-            if said.returncode or lacking:
-                raise RuntimeError(f"Ivy did not fetch {', '.join(lacking or modules)}:\n{said.stdout[-2000:]}")
-            wanted.unlink()
-            part.rename(folder)
-        except OSError:  # another process was first
-            if not folder.is_dir():
-                raise
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return folder
+        wanted = part / "ivy.xml"
+        wanted.write_text(_ivy_xml(name, modules))
+        what = ["-ivy", str(wanted), "-confs", "default", "-retrieve", f"{part}/[artifact]-[revision](-[classifier]).[ext]"]
+        command = [java(), "-jar", str(ivy), "-settings", str(_SETTINGS), "-cache", str(ivy_folder() / "cache"), *what]
+        said = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_FETCH_SECONDS)
+        lacking = [m for m in modules if not list(part.glob("{1}-{2}*".format(*re.split("[:@]", m))))]
+        if said.returncode or lacking:
+            raise RuntimeError(f"Ivy did not fetch {', '.join(lacking or modules)}:\n{said.stdout[-2000:]}")
+        wanted.unlink()
+
+    return whole_folder(ivy_folder() / name, fetch)
 
 
 def java() -> str:

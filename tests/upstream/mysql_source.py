@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.io.mysql_server import MySQL
+from tests.io.sql_session import connected, executed
 from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.tso import begin_ts, parse_hour
 
@@ -37,12 +38,8 @@ class MySQLSource:
         return self.server.url
 
     def __enter__(self) -> Self:
-        import pymysql
-
         self.server.__enter__()
-        self._connection = pymysql.connect(
-            unix_socket=str(self.server.socket), user="root", charset="utf8mb4", autocommit=True, conv=pymysql.converters.encoders
-        )
+        self._connection = connected(unix_socket=str(self.server.socket))
         self.execute(*_SESSION)
         return self
 
@@ -50,12 +47,8 @@ class MySQLSource:
         self.server.__exit__(kind, error, trace)
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
-        """Run them; the rows of the last. Values are as the server writes them, as text or bytes. Raises pymysql.Error."""
-        assert self._connection is not None
-        with self._connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-            return list(cursor.fetchall())
+        """Run them; the rows of the last, as `executed` gives them."""
+        return executed(self._connection, statements)
 
     def ts(self) -> int:
         """A TSO after everything that was done."""
