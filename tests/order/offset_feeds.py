@@ -25,13 +25,12 @@ from tidelake.config.feed import Watermark
 from tidelake.config.policy import Policy
 from tidelake.config.source import Source
 from tidelake.decode.landed_hour import decode_job
-from tidelake.decode.landed_source import context_of
-from tidelake.decode.positions import origins, placed
+from tidelake.decode.landed_source import context_of, decoded
+from tidelake.decode.positions import origins
 from tidelake.history.event import MESSAGE
 from tidelake.lake.events import ensure_events
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Manifest
-from tidelake.protocols import decode
 
 Row = dict[str, str | None]
 Sent = tuple[bytes | None, bytes | None]
@@ -190,7 +189,7 @@ class OffsetFeeder(Feeder):
 
     def _decode(self, lake: Lake, manifest: Manifest, sent: Mapping[int, Sequence[tuple[int, Sent]]]) -> None:
         context, begins = context_of(decode_job(self.feed, [])), origins(manifest)
-        batches = [placed(decode(self.feed.protocol, _batch(p, m), context), begins) for p, m in sent.items()]
+        batches = [decoded(self.feed.protocol, _batch(p, m), context, begins) for p, m in sent.items()]
         table = pa.Table.from_batches(batches)
         assert "rejected" not in table.column("kind").to_pylist(), table.column("error").to_pylist()
         self._decoded(lake, manifest, table)

@@ -16,7 +16,7 @@ from tests.searches import examples
 from tidelake.errors import TopicPartition
 from tidelake.history.event import EVENT
 from tidelake.history.ordering import RowChange, without_repeats
-from tidelake.history.source_names import source_name
+from tidelake.history.source_names import batch_names, batch_number, source_name
 from tidelake.lake.cut import BinlogNames
 from tidelake.order.arrow.event_groups import REPEATED, any_of
 from tidelake.order.arrow.row_streams import read_stream, stream
@@ -176,6 +176,25 @@ def test_repeats_are_those_of_a_loop_over_all_events(
             found = window.repeats(hour, files, passes)
             kept = {c.at for c in without_repeats(map(change, every))}
             assert sorted(map(at_of, found)) == sorted(at_of(r) for f in files for r in f if at_of(r) not in kept)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(st.lists(st.integers(1, 4), max_size=24), min_size=1, max_size=4), st.integers(0, 9))
+def test_numbers_of_batches_fall_where_a_loop_says_and_make_no_repeat(hours: list[list[int]], seed: int) -> None:
+    window, before, offset = Window(), 0, -1
+    for hour, numbers in enumerate(hours, 1):
+        files: list[list[Row]] = [[], []]
+        falls = []
+        for number in numbers:
+            offset += 1
+            files[offset // 10 % 2].append(row(hour, offset, 0, batch_names(pa.array([number]))[0].as_py()))
+            falls += [(offset, before, number)] if number < before else []
+            before = number
+        for f in files:
+            Random(seed).shuffle(f)
+        assert window.repeats(hour, files) == []
+        found = [(s.run.first, batch_number(str(s.before)), batch_number(s.run.low)) for s in window.found.get(("t", 0), [])]
+        assert found == falls
 
 
 def test_names_that_ascend_are_never_read_twice() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 
 from tests.lake.histories import TOPIC, publish
 from tests.order.offset_feeds import KINDS, A, OffsetFeeder, Sent, Step, Truth, ddl, drop, opened, put
+from tests.order.offset_feeds import encoded as json_messages
 from tests.protocols import canal_messages as packets
+from tests.protocols.simple_messages import compact
 from tidelake.audit.audit import audit
 from tidelake.history.ordering import RowChange, without_repeats
 from tidelake.history.source_names import source_name
@@ -184,6 +187,44 @@ def test_what_has_no_name_counts_as_often_as_it_comes(tmp_path: Path) -> None:
         cut = published(feed, lake, (Change(put("m", X), None),), (Change(put("m", X), None),))
         assert bag(lake, cut, "m") == Counter({(("v", "x"),): 2})
         assert (cut.names, findings(lake, cut)) == ({}, [])
+
+
+def flat(number: int, *steps: Step) -> Sent:
+    """As Alibaba's server writes it: members in the order of their names. number: of the batch."""
+    ((key, value),) = json_messages("canal-json", steps)
+    assert value is not None
+    return key, compact(dict(sorted((json.loads(value) | {"id": number}).items())))
+
+
+def test_flat_messages_of_a_canal_that_was_started_again_count_as_new_and_a_finding_says_so(tmp_path: Path) -> None:
+    x, k, empty = put("m", X), put("k", A), ddl("k", "TRUNCATE TABLE k")
+    with opened(tmp_path, "canal-json", 1) as (feed, lake):
+
+        def of(*messages: Sent) -> tuple[Cut, list[dict[str, str]]]:
+            cut = publish(lake, feed.put(lake, {0: messages}))
+            assert cut is not None
+            return cut, findings(lake, cut)
+
+        _, said = of(flat(1, x, x), flat(1, k), flat(1, empty), flat(1, k), flat(3, empty), flat(3, k), flat(4, x))
+        assert said == []
+        cut, (found,) = of(flat(4, x), flat(5, x), flat(1, x), flat(9, x))
+        assert bag(lake, cut, "m")[("v", "x"),] == 7
+        assert (found["code"], found["severity"], found["where"]) == ("CANAL_STARTED_AGAIN", "warning", "t[0]@9")
+        assert found["detail"].startswith("the number of the batch (`id`) fell from 5 to 1: Canal was started again")
+        cut, (found,) = of(flat(2, x), flat(1, x), flat(7, x))
+        assert bag(lake, cut, "m")[("v", "x"),] == 10
+        assert found["where"] == "t[0]@11"
+        assert found["detail"].startswith("the number of the batch (`id`) fell from 9 to 2, and 1 time more after that: Canal")
+        assert bag(lake, cut, "k") == Counter({(("id", "1"), ("v", "a")): 1}), "no statement and no row is left out"
+        _, said = of(flat(7, x))
+        assert said == []
+
+
+def test_batches_of_ticdc_have_no_numbers(tmp_path: Path) -> None:
+    with opened(tmp_path, "canal-json", 1) as (feed, lake):
+        cut = publish(lake, feed.put(lake, {0: json_messages("canal-json", [put("m", X)])}))
+        assert cut is not None
+        assert cut.names == {}
 
 
 def test_rows_without_names_between_repeats_stay(tmp_path: Path) -> None:

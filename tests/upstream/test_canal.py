@@ -15,6 +15,8 @@ from tests.upstream.landed import LandedFeed
 from tests.upstream.story import play
 from tests.upstream.topic import Hours
 from tests.upstream.workload import Workload
+from tidelake.io.storage import open_store
+from tidelake.lake.cut_documents import read_certificate
 
 SEED = int(os.environ.get("TIDELAKE_UPSTREAM_SEED", "1"))
 
@@ -43,3 +45,6 @@ def test_the_lake_equals_the_source_at_every_quiet_point(
     with canal(server, broker, hours.sent, tmp_path / "canal", flat=protocol == "canal-json") as producer:
         producer.until(lambda: connected(producer), "the binlog")
         play(work, hours, feed, producer, broker, random, named=protocol == "canal")
+    store = open_store(str(tmp_path / "lake"))
+    told = [[f["code"] for f in read_certificate(store, "shop", cut)["findings"]].count("CANAL_STARTED_AGAIN") for cut in range(1, 5)]
+    assert told == [0, 0, int(protocol == "canal-json"), 0], "it was killed in the third hour"

@@ -15,6 +15,8 @@ from pydantic import BaseModel
 
 from tidelake.config.options import SinkOptions
 from tidelake.config.policy import HandleOnly
+from tidelake.decode.batch_numbers import PROTOCOL as NUMBERED
+from tidelake.decode.batch_numbers import numbered
 from tidelake.decode.event_files import FILES, EventsPlace, write_events
 from tidelake.decode.known import KnownTables, columns_of
 from tidelake.decode.late_cells import PROTOCOLS
@@ -83,8 +85,7 @@ class LandedReader(PartReader[Sequence[str]]):
         context, masked = context_of(self.job), masker(self.job.masks, secrets.mask_key.encode())
         seen: set[int] = set()
         for messages in _messages(_opened(self.job, self._landed[key])):
-            events = decode(self.job.protocol, messages, context)
-            events = events if self.job.origins is None else placed(events, self.job.origins)
+            events = decoded(self.job.protocol, messages, context, self.job.origins)
             yield _only_new_schemas(masked(_incomplete_rejected(events, messages, self.job.handle_only)), seen)
 
     def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
@@ -94,9 +95,17 @@ class LandedReader(PartReader[Sequence[str]]):
             if not any(may_hold_statements(self.job.protocol, k, self.job.options).num_rows for k in keys):
                 return
         for messages in _messages(parquet):
-            events = decode(self.job.protocol, may_hold_statements(self.job.protocol, messages, self.job.options), context)
-            events = events if self.job.origins is None else placed(events, self.job.origins)
+            some = may_hold_statements(self.job.protocol, messages, self.job.options)
+            events = decoded(self.job.protocol, some, context, self.job.origins)
             yield events.filter(pc.equal(events.column("kind"), "ddl"))
+
+
+def decoded(protocol: str, messages: pa.RecordBatch, context: Context, begins: Origins | None) -> pa.RecordBatch:
+    """Return the EVENT rows of messages. begins: of a feed ordered by offsets; then messages of one topic and partition, in order."""
+    events = decode(protocol, messages, context)
+    if begins is None:
+        return events
+    return placed(numbered(events, messages) if protocol == NUMBERED else events, begins)
 
 
 def may_hold_statements(protocol: str, messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:

@@ -126,7 +126,7 @@ class Event:
     Attributes:
         commit_ts: TSO, unsigned.
         source: The producer's own name of the change (source_names.source_name). Events of a partition that have one name, table, operation
-            and cells are one change that was sent again.
+            and cells are one change that was sent again. Or the name of its batch (source_names.batch_names), which many changes have.
     """
 
     kind: str

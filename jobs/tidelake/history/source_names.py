@@ -5,6 +5,10 @@ For example 1/mysql-bin.0000000012:0000000000000004567:0000000003.
 
 Base and file are those of the binlog file (`mysql-bin.000012`). The server and the base are the name's binlog. Within a binlog, texts sort
 as the changes do, because all that follows the base has a fixed width.
+
+A producer that numbers only its batches (Canal's flat messages) names no change. Its changes bear the name of their batch: server 0, an
+empty base, and the number as position. Such names are a binlog of their own. They tell that the producer was started again, not what it
+repeats.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ Longs: TypeAlias = npt.NDArray[np.int64]
 LAST_ROW = 10**10 - 1  # row of a change that is the last one of its transaction, if the producer does not number it
 PLACE_WIDTH = 1 + 10 + 1 + 19 + 1 + 10  # characters that follow the binlog in a name
 
+_BATCHES = "0/."
 _MOST = (1 << 63) - 1
 _FILE = re.compile("([^/:\ufffd]+)\\.([0-9]{1,10})", re.ASCII)  # U+FFFD: was not UTF-8
 _NAME = re.compile(r"([0-9]+)/([^/:]+)\.([0-9]{10}):([0-9]{19}):([0-9]{10})", re.ASCII)
@@ -82,6 +87,22 @@ def source_names(files: Sequence[str], file: Ints, server: Longs, position: Long
     head = heads.take(pa.array(file, pa.int32(), mask=~known))
     parts = [pc.utf8_lpad(pa.array(n).cast(pa.string()), width, "0") for n, width in ((position, 19), (row, 10))]
     return pc.binary_join_element_wise(pc.binary_join_element_wise(pa.array(server).cast(pa.string()), head, ""), *parts, ":")
+
+
+def batch_names(numbers: pa.Array) -> pa.Array:
+    """Return the names of batches, NULL for NULL. numbers: int64."""
+    digits = pc.utf8_lpad(numbers.cast(pa.string()), 19, "0")
+    return pc.binary_join_element_wise(f"{_BATCHES}{0:010}:", digits, f":{0:010}", "")
+
+
+def is_batch(text: str) -> bool:
+    """Return whether a name is that of a batch."""
+    return text.startswith(_BATCHES)
+
+
+def batch_number(text: str) -> int:
+    """Return the number in the name of a batch."""
+    return int(text[-PLACE_WIDTH:].split(":")[1])
 
 
 def read_source_name(text: str) -> SourceName:

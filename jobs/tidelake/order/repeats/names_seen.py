@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelake.history.source_names import binlog_of
+from tidelake.history.source_names import binlog_of, is_batch
 from tidelake.lake.cut import BinlogNames
 
 MOST_SPANS = 16  # of a binlog; of more, the first two become one
@@ -93,7 +93,10 @@ class NamesSeen:
     def take(self, run: Run) -> Suspect | None:
         """Add the next run in the order of offsets. Return it if it may hold repeats, or if the names went back."""
         binlog = binlog_of(run.low)
-        before, spans = self.newest.get(binlog), self.spans.get(binlog, [])
+        before, spans = self.newest.get(binlog), self.spans.setdefault(binlog, [])
+        if is_batch(run.low):  # other changes have the same names after a start, so nothing is known by them
+            self.newest[binlog] = run.newest
+            return Suspect(run, "", "", before) if run.mixed or (before is not None and run.low < before) else None
         common = [(max(run.low, low), min(run.high, high)) for low, high in spans if run.low <= high and run.high >= low]
         common += [(run.low, run.high)] if run.mixed else []
         low, high = (min(a for a, _ in common), max(b for _, b in common)) if common else ("", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidelake.errors import Coordinates, TopicPartition
-from tidelake.history.source_names import shown
+from tidelake.history.source_names import batch_number, is_batch, shown
 from tidelake.io.texts import plural
 from tidelake.order.repeats.copies import FoundCopies
 from tidelake.order.repeats.names_seen import Suspect
@@ -29,7 +29,10 @@ def notes(
         mine, told = rows.get(at, FoundCopies()), [o for _, t, p, o, _ in statements if (t, p) == at]
         if mine.rows or told:
             yield _sent_again(at, mine, told)
-        back = [s for s in found.get(at, ()) if not s.low]
+        started = [s for s in found.get(at, ()) if is_batch(s.run.low)]
+        if started:
+            yield _started_again(at, started)
+        back = [s for s in found.get(at, ()) if not s.low and not is_batch(s.run.low)]
         if mine.kept or back:
             yield _went_back(at, mine, found.get(at, ()), back)
 
@@ -60,4 +63,20 @@ def _went_back(at: TopicPartition, rows: FoundCopies, found: Sequence[Suspect], 
         f"{'is' if kept == 1 else 'are'} not among the earlier events that are kept: counted as new",
         "remedy": "nothing, if the source was replaced, its binlog was reset, or the producer's filter changed. If the producer was set "
         f"back to before the events that are kept, its repeats count twice: {DOCS}, Repeats",
+    }
+
+
+def _started_again(at: TopicPartition, found: Sequence[Suspect]) -> dict[str, str]:
+    """The finding for numbers of batches that fell."""
+    run, before = found[0].run, found[0].before
+    fell = "again and again" if run.mixed or before is None else f"from {batch_number(before)} to {batch_number(run.low)}"
+    more = f", and {plural(len(found) - 1, 'time')} more after that" if len(found) > 1 else ""
+    return {
+        "code": "CANAL_STARTED_AGAIN",
+        "severity": "warning",
+        "where": str(Coordinates(*at, run.first)),
+        "detail": f"the number of the batch (`id`) fell {fell}{more}: Canal was started again, and may have sent its last changes once "
+        "more. Flat messages do not say which: they count as new",
+        "remedy": "compare tables without a key by `tidelake verify`; the others are right where the repeat ends. With "
+        f"canal.mq.flatMessage = false and protocol = canal, repeats count once: {DOCS}, Repeats",
     }

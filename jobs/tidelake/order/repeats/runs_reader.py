@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.history.source_names import PLACE_WIDTH
+from tidelake.history.source_names import PLACE_WIDTH, is_batch
 from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, any_of, coded, event_groups, numbers
 from tidelake.order.repeated_offsets import Again
@@ -134,8 +134,10 @@ def _runs(events: pa.Table, order: Longs, job: RunsJob) -> Iterator[Run]:
 def _follows(names: pa.StringArray, op: pa.DictionaryArray) -> Flags:
     """Whether each event but the first has a higher name than the one before it, or is the second of two that an update became.
 
-    An update that changes a key is sent as a delete and an insert with one name.
+    An update that changes a key is sent as a delete and an insert with one name. A batch has any number of events with one name.
     """
+    if is_batch(names[0].as_py()):
+        return np.asarray(pc.greater_equal(names[1:], names[:-1]))
     higher = np.asarray(pc.greater(names[1:], names[:-1]))
     if higher.all():
         return higher
