@@ -197,6 +197,14 @@ def test_numbers_of_batches_fall_where_a_loop_says_and_make_no_repeat(hours: lis
         assert found == falls
 
 
+def test_a_batch_of_many_changes_is_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_reader, "MOST_RUNS", 2)
+    window = Window()
+    for hour in (1, 2):
+        assert window.repeats(hour, [[row(hour, 10 * hour + n, 0, batch_names(pa.array([hour]))[0].as_py()) for n in range(9)]]) == []
+        assert window.found == {}
+
+
 def test_names_that_ascend_are_never_read_twice() -> None:
     window = Window()
     for hour in range(1, 4):

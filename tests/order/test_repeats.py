@@ -205,7 +205,8 @@ def test_flat_messages_of_a_canal_that_was_started_again_count_as_new_and_a_find
             assert cut is not None
             return cut, findings(lake, cut)
 
-        _, said = of(flat(1, x, x), flat(1, k), flat(1, empty), flat(1, k), flat(3, empty), flat(3, k), flat(4, x))
+        other = put("k", {"id": "2", "v": "a"})
+        _, said = of(flat(1, x, x), flat(1, k), flat(1, empty), flat(1, other), flat(1, empty), flat(3, k), flat(4, x))
         assert said == []
         cut, (found,) = of(flat(4, x), flat(5, x), flat(1, x), flat(9, x))
         assert bag(lake, cut, "m")[("v", "x"),] == 7
