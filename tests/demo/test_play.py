@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.demo.test_embedded_s3 import runs
 from tidelake.demo.play import demo_lake, refuse_foreign_folder
 from tidelake.errors import ConfigError
 
@@ -27,3 +31,16 @@ def test_a_demos_own_folder_an_empty_one_and_none_may_go(tmp_path: Path) -> None
     earlier.mkdir(parents=True)
     (earlier / "catalog.db").touch()
     refuse_foreign_folder(earlier)
+
+
+def test_sigterm_ends_the_server_that_a_demo_keeps(tmp_path: Path) -> None:
+    code = "import sys; from pathlib import Path; from tidelake.demo.play import demo_lake\n"
+    code += "with demo_lake(Path(sys.argv[1]), fresh=True):\n    print('serves', flush=True)\n    sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as demo:
+        assert demo.stdout is not None
+        assert demo.stdout.readline() == b"serves\n"
+        weed = int((tmp_path / "s3" / "weed.pid").read_text())
+        assert runs(weed)
+        demo.send_signal(signal.SIGTERM)
+        demo.wait(60)
+    assert not runs(weed)

@@ -58,6 +58,8 @@ def demo(
         _summary(results, folder, time.monotonic() - started, used)
         if serve:
             _serve(variables, where, folder)
+        else:
+            out.print("to query the tables: `tidelake demo --serve` does the same and keeps the S3 server running", soft_wrap=True)
     if any(r.equal < r.tables for r in results):
         raise typer.Exit(1)
 

@@ -19,10 +19,10 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 from tidelake.config.feed import feed_names
-from tidelake.demo.play import FEEDS, demo_lake, make_archives, write_variables
+from tidelake.demo.play import FEEDS, demo_lake, interrupt, make_archives, write_variables
 from tidelake.errors import ConfigError, TidelakeError
 from tidelake.io.storage import open_store
 
@@ -175,7 +175,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dir", type=Path, default=Path(".tidelake/demo"), help="the demo lake; kept if it exists")
     parser.add_argument("--port", type=int, default=8080, help="of Airflow's web server, on 127.0.0.1")
     flags = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     try:
         _serve(Path.cwd(), flags.dir, flags.port)
     except KeyboardInterrupt:
@@ -239,10 +239,6 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
-
-
-def _interrupt(*_: object) -> NoReturn:
-    raise KeyboardInterrupt
 
 
 def _say(text: str) -> None:

@@ -6,12 +6,14 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NoReturn
 
 from tidelake.config.feed import feed_names, load_feed
 from tidelake.config.lake_paths import report_key
@@ -76,7 +78,7 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 @contextmanager
 def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
-    """Start the embedded S3 server, set the demo's variables in the environment, and yield all of them.
+    """Start the embedded S3 server, set the demo's variables in the environment, and yield all of them. SIGTERM ends it as Ctrl-C does.
 
     fresh: remove what an earlier demo left in the folder. Raises ConfigError for a folder with something else in it.
     """
@@ -85,11 +87,25 @@ def demo_lake(folder: Path, *, fresh: bool) -> Iterator[dict[str, str]]:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).touch()
-    with EmbeddedS3(folder / "s3") as server:
+    with _sigterm_interrupts(), EmbeddedS3(folder / "s3") as server:
         variables = server.environment | environment(folder)
         os.environ.update(variables)
         storage.reset()
         yield variables
+
+
+def interrupt(*_: object) -> NoReturn:
+    """Handle a signal as Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def write_variables(folder: Path, variables: Mapping[str, str]) -> Path:

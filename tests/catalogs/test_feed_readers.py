@@ -1,0 +1,74 @@
+"""What other engines read of a feed's own tables and changelogs, after hours with statements: every row as pyiceberg reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.catalogs import engines
+from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
+from tests.catalogs.test_rest import REST
+from tests.catalogs.walk import FEED, walk_on
+from tidelake.demo.embedded_s3 import EmbeddedS3
+from tidelake.lake.cuts import newest_cut
+
+pytestmark = pytest.mark.long
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published table. asked: what an engine is told of it."""
+
+    rows: pa.Table
+    asked: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def published(s3_server: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Published]]:
+    """The tables and changelogs of the newest cut of two hours, by name; the tables are the truth."""
+    uri, found = f"s3://{s3_server.bucket}/feed-readers", dict[str, Published]()
+    with (
+        RestCatalog(f"{uri}/warehouse", s3_server.environment) as server,
+        walk_on(uri, tmp_path_factory.mktemp("feed"), server.uri, REST, s3_server.environment | {"REST_CREDENTIAL": CREDENTIAL}) as walk,
+    ):
+        walk.done("run", "--hour", walk.hours[0], "--hours", 2)
+        assert walk.differences(1) == {}
+        with walk.lake() as lake:
+            cut = newest_cut(lake.catalog, lake.store, FEED)
+            assert cut is not None
+            for at in (*cut.snapshots.values(), *cut.changelogs.values()):
+                table = lake.catalog.load(at.identifier)
+                asked = {"metadata": table.metadata, "location": table.table.location(), "snapshot_id": at.snapshot_id}
+                found[at.identifier] = Published(table.scan(snapshot_id=at.snapshot_id).read_all(), asked)
+        yield found
+
+
+@pytest.mark.usefixtures("spark_app")
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "daft", "chdb"])
+def test_an_engine_reads_a_feed_s_tables_and_changelogs(
+    published: dict[str, Published], s3_server: EmbeddedS3, engine: str, tmp_path: Path
+) -> None:
+    s3 = s3_server.environment
+    login = {
+        "endpoint": s3["AWS_ENDPOINT_URL_S3"],
+        "region": s3["AWS_REGION"],
+        "key": s3["AWS_ACCESS_KEY_ID"],
+        "secret": s3["AWS_SECRET_ACCESS_KEY"],
+    }
+    changes = [name for name in published if name.split(".")[0].endswith("_changelog")]
+    assert (len(published), len(changes)) == (13, 7)
+    for name, table in published.items():
+        assert table.rows.num_rows > 0, name
+        found = engines.read(engine, table.asked, login, tmp_path).select(table.rows.column_names).cast(table.rows.schema)
+        assert bag(found) == bag(table.rows), name
+
+
+def bag(table: pa.Table) -> Counter[str]:
+    """Its rows, with their multiplicity."""
+    return Counter(map(repr, table.to_pylist()))
