@@ -62,7 +62,7 @@ def test_an_engine_reads_a_feed_s_tables_and_changelogs(
         "secret": s3["AWS_SECRET_ACCESS_KEY"],
     }
     changes = [name for name in published if name.split(".")[0].endswith("_changelog")]
-    assert (len(published), len(changes)) == (13, 7)
+    assert (len(published), len(changes)) == (13, 6)
     for name, table in published.items():
         assert table.rows.num_rows > 0, name
         found = engines.read(engine, table.asked, login, tmp_path).select(table.rows.column_names).cast(table.rows.schema)
