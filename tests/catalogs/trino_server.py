@@ -27,7 +27,7 @@ import requests
 
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
 from tests.io.ivy_jars import ivy_jars
-from tests.io.whole_folder import whole_folder
+from tests.io.whole_folder import unpack, whole_folder
 
 VERSION = "476"
 FILES = (f"io.trino:trino-server-core:{VERSION}@tar.gz", f"io.trino:trino-iceberg:{VERSION}@zip")
@@ -143,9 +143,9 @@ def program() -> Path:
     """The folder of Trino's server with the Iceberg plugin alone, fetched at the first use."""
     packed = ivy_jars(f"trino-packed-{VERSION}", FILES)
 
-    def unpack(part: Path) -> Path:
+    def fill(part: Path) -> Path:
         with tarfile.open(next(packed.glob("*.tar.gz"))) as tar:
-            tar.extractall(part, filter="data")
+            unpack(tar, part)
         server = next(part.glob("trino-server-core-*"))
         shutil.rmtree(server / "plugin")
         with zipfile.ZipFile(next(packed.glob("*.zip"))) as plugin:
@@ -154,4 +154,4 @@ def program() -> Path:
         next(part.glob("trino-iceberg-*")).rename(server / "plugin" / "iceberg")
         return server
 
-    return whole_folder(packed.with_name(f"trino-{VERSION}"), unpack)
+    return whole_folder(packed.with_name(f"trino-{VERSION}"), fill)

