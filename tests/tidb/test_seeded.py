@@ -94,10 +94,15 @@ def test_an_export_and_the_hours_after_it_equal_the_server_at_every_cut(
     monkeypatch.setattr(Lake, "workers", in_this_process)
     monkeypatch.setattr(landed_hour, "datetime", Later)
     verified(told, flags)
+    run = list[str]()
     for hour in hours:
         ran = call("run", *flags, "--hour", hour)
+        if ran.code == 3 and "BEFORE_SEED" in ran.err and not run:  # the export was made after its last commit
+            continue
         assert ran.code == 0, ran.err
+        run.append(hour)
         verified(told, flags)
+    assert len(run) >= 2 if kind == "csv" else run, "the first export is before all commits"
 
 
 def dropped_stored(export: Path, feed: Path, flags: list[str]) -> None:
