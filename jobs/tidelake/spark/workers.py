@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from zipimport import zipimporter
 
 import pyarrow as pa
@@ -39,6 +40,11 @@ def settle() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
-    if not gc.get_freeze_count():  # once: frozen objects are never collected
-        gc.collect()
-        gc.freeze()
+    _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Take what is there from the collector, once: frozen objects are never collected. Python 3.12 begins with some that are frozen."""
+    gc.collect()
+    gc.freeze()

@@ -71,7 +71,7 @@ def _rows(
     """Return the hash of each row's table, commit ts and key, and which rows have a key."""
     known, which = np.unique(schema, return_inverse=True)
     many = np.array([len(keys.get(s, ())) for s in known.tolist()], np.int64)
-    places = np.zeros((len(known), max(many.max(initial=0), 1)), np.int64)
+    places = np.zeros((len(known), max(int(many.max(initial=0)), 1)), np.int64)
     for n, s in enumerate(known.tolist()):
         places[n, : many[n]] = keys.get(s, ())
     count = many[which]
