@@ -60,7 +60,7 @@ def test_airflow_lists_the_package_as_a_provider_with_a_form_for_its_connection(
         "TIDELAKE_ARCHIVE": False,
         "AWS_REGION": False,
     }
-    assert manager.field_behaviours["tidelake"]["hidden_fields"] == ["port", "schema"]
+    assert manager.field_behaviours["tidelake"]["hidden_fields"] == ["schema"]
 
 
 def test_what_the_package_says_of_itself_is_what_airflow_wants() -> None:
@@ -102,6 +102,36 @@ def test_the_button_of_a_connection_says_what_does_not_answer_and_no_secret() ->
     assert sum("STORAGE: s3://harbour/" in line for line in lines) == 6
     assert sum("CATALOG: the catalog jdbc:postgresql://127.0.0.1:9/catalog: " in line for line in lines) == 1
     assert not [secret for secret in SECRETS if secret in answer.text]
+
+
+def test_the_button_works_for_a_saved_connection_with_port_0(tmp_path: Path) -> None:
+    """Airflow 3.3.1 and 3.3.2 refuse it without a port (apache/airflow#73298), because the button sends port 0."""
+    from airflow.api_fastapi.app import create_app, get_auth_manager
+    from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
+    from fastapi.testclient import TestClient
+
+    server = TestClient(create_app(apps="core"))
+    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username="keeper", role="ADMIN"))
+    login = {"Authorization": f"Bearer {token}"}
+    given = here(tmp_path)
+    body = {"connection_id": "pier", **given, "extra": json.dumps(given["extra"]), "port": 0}
+    assert server.post("/api/v2/connections", json=body, headers=login).status_code == 201
+    try:
+        said = server.post("/api/v2/connections/test", json=body, headers=login).json()
+    finally:
+        server.delete("/api/v2/connections/pier", headers=login)
+    assert said["status"] is True
+    assert said["message"].startswith("8 places of 4 feeds answer; ")
+
+
+def test_many_places_that_do_not_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tidelake.airflow import hook
+
+    monkeypatch.setenv("AIRFLOW_CONN_HARBOUR", json.dumps({"conn_type": "tidelake"}))
+    monkeypatch.setattr(hook, "SHOWN", 1)
+    works, said = hook.TidelakeHook("harbour").test_connection()
+    assert not works
+    assert said.splitlines()[1:] == ["and 3 more: `tidelake doctor` lists all"]
 
 
 def test_a_connection_without_places_says_which_variables_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,7 @@ def test_a_message_in_quarantine_can_be_decoded_again_or_accepted(
     assert asked["options"] == [words.REPLAY, words.ACCEPT, words.STOP]
     assert {name: (p["value"], p["schema"]["type"]) for name, p in asked["params"].items()} == {"reason": (None, ["null", "string"])}
     assert asked["waits"].total_seconds() == 12 * 3600
+    assert asked["body"].startswith(f"`order` of hour {HOUR} is blocked.")
     lines = asked["body"].splitlines()
     assert f"    {UNDECIDED}" in lines
     assert [line for line in lines if line.startswith("| `")] == [
@@ -180,6 +181,7 @@ def test_a_later_try_runs_the_stage_first_and_asks_about_what_blocks_now(
     child.plan({"validate": [3]}, says="error: EXPECTATION_FAILED: too few rows", quarantine=MESSAGES)
     asked = decide(UNDECIDED, tries=2).ask(monkeypatch)
     assert asked["subject"] == f"bazaar-open, hour {HOUR}: validate is blocked (EXPECTATION_FAILED)"
+    assert asked["body"].startswith("Try 1 did not publish the hour. Its log says why.\n\n`validate` of hour")
     child.plan(status=PUBLISHED)
     task = decide(UNDECIDED, tries=3)
     task.task.execute(task.context)

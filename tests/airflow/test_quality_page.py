@@ -158,6 +158,12 @@ def test_the_menu_of_airflow_leads_to_the_pages(get: Get) -> None:
     assert entry["href"] == quality_url("index.html") == f"http://airflow.example:8080{PREFIX}/index.html"
 
 
+def test_the_prefix_without_a_slash_leads_to_the_first_page(get: Get, feed: None) -> None:
+    answer = get(PREFIX)
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{PREFIX}/index.html")
+    assert get("/tidelake/elsewhere").status_code == 404
+
+
 @pytest.mark.parametrize("path", ["", "/index.html", "/bazaar-open/index.html", "/bazaar-open/tables/shopdb.orders.html"])
 def test_a_page_needs_a_login(get: Get, path: str) -> None:
     assert get(f"{PREFIX}{path or '/'}", role=None).status_code == 401

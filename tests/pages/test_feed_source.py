@@ -7,11 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.pages.lakes import ELEVEN, declared, hours, lake_of, landed
+from tests.pages.lakes import ADD_NOTE, ELEVEN, ORDERS, declared, hours, lake_of, landed, shop
 from tests.pages.taken import page, taken
-from tidelake.config.lake_paths import late_table
+from tidelake.config.lake_paths import ddl_table, late_table
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
+from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.owner import OWNER
 from tidelake.pages import lake_pages
 from tidelake.pages.all_feeds import opened_feed
@@ -26,6 +27,14 @@ def test_late_rows_are_those_of_cuts_that_lead_to_the_newest_one_and_of_the_next
     catalog.create(late_table("shop"), [LakeColumn(name="seq", type="int")], properties={OWNER: "shop"})
     catalog.append(late_table("shop"), pa.table({"seq": [4, 5, 5, 6]}))
     assert "Late rows arrived after the cut that should hold them 3" in page(tmp_path, "shop/index.html").words, "4 was undone"
+
+
+def test_a_table_has_the_statements_of_cuts_that_lead_to_the_newest_one(tmp_path: Path) -> None:
+    catalog = LakeCatalog(lake_settings(shop(tmp_path)))
+    (entry,) = entries(catalog, "shop")
+    catalog.append(ddl_table(), pa.Table.from_pylist([entry | {"seq": 9, "statement": "ALTER TABLE orders ADD undone INT"}]))
+    words = page(tmp_path, f"shop/tables/{ORDERS}.html").words
+    assert (ADD_NOTE in words, "ADD undone INT" in words) == (True, False)
 
 
 def test_the_first_page_lists_a_bounded_number_of_tables(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.checkout import CHECKOUT
 from tests.lake.histories import ddl, feeder, publish, resolved, row, row_schema
 from tests.lake.windows import KV, TEXT
+from tidelake.config.lake_paths import ddl_table
 from tidelake.errors import ConfigError
+from tidelake.lake.cuts import statements
+from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.opened import Lake
 from tidelake.query.frames import asof, scd2
 
@@ -130,4 +134,12 @@ def test_a_truncate_in_a_cut_that_is_gone_still_ends_versions(lake: Lake, monkey
     before = versions(lake)
     assert {v[4] for v in before} == {None, 15, 20, 25, 50, 55, 57}
     monkeypatch.setattr("tidelake.query.scd2.lineage", lambda *_: {})
+    assert versions(lake) == before
+
+
+def test_a_truncate_of_a_cut_that_was_undone_ends_no_version(lake: Lake) -> None:
+    before = versions(lake)
+    (truncate,) = [e for e in entries(lake.catalog, "shop") if e["commit_ts"] == 25 and e["table"] == "d.k"]
+    lake.catalog.append(ddl_table(), pa.Table.from_pylist([truncate | {"seq": 9, "commit_ts": 56}]))
+    assert len(entries(lake.catalog, "shop")) == 1 + len(statements(lake.catalog, "shop"))
     assert versions(lake) == before

@@ -102,6 +102,8 @@ def test_quarantine_names_codes_examples_and_how_many_wait() -> None:
     words = page(published(rejected=rejected)).words
     assert "1,204 messages of this hour could not be decoded; 1,200 of them wait for a decision" in words
     assert "BAD_JSON 1,204 messages, 4 accepted" in words
+    one = page(published(rejected=[RejectedFacts(code="BAD_JSON", messages=1)])).words
+    assert "1 message of this hour could not be decoded; it waits for a decision" in one
     assert "shop[2]@48811: ends inside a string" in words
     assert f"tidelake quarantine accept --feed shop-open --hour {HOUR}" in words
 

@@ -32,7 +32,8 @@ MEANS = {
     AGAIN: "after a file, a rule or the source was mended",
     STOP: "the run fails; nothing is published",
 }
-_REASON: dict[str, Any] = {"type": ["null", "string"], "title": "Reason", "description": f"Recorded with your name. Needed for: {ACCEPT}."}
+_TOLD = "Needed to accept a loss. Recorded with your name."
+_REASON: dict[str, Any] = {"type": ["null", "string"], "title": "Reason", "description": _TOLD}
 REASON = Param(None, source="task", **_REASON)  # with "string" alone the form offers no answer until a reason is there
 QUARANTINED = {"UNDECIDED": REPLAY, "SCHEMA_MISMATCH": AGAIN, "UNDEFINED_TABLE": AGAIN}  # errors about quarantined messages and rows
 SHOWN = 10
@@ -109,7 +110,9 @@ class DecideOperator(PublishOperator, HITLOperator):
         self.hour = blocked["hour"]
         messages = self._undecided(self.given(context)[1]) if code_of(blocked["said"]) in QUARANTINED else []
         asked = required_action(self.feed, blocked, messages, QualityReportLink().get_link(self, ti_key=None))
-        self.subject, self.body, self.options = asked.subject, asked.body, asked.options
+        last = context["ti"].try_number - 1
+        said = f"Try {last} did not publish the hour. Its log says why.\n\n" if last else ""
+        self.subject, self.body, self.options = asked.subject, said + asked.body, asked.options
 
     def _undecided(self, environment: Mapping[str, str]) -> list[dict[str, str]]:
         """Return the quarantined messages without a decision."""

@@ -15,6 +15,7 @@ from tidelake.config.feed import existing_feeds, load_feed
 from tidelake.errors import ConfigError
 
 TEST_SECONDS = 45
+SHOWN = 8  # lines, because Airflow shows them in a small window
 
 
 class TidelakeHook(BaseHook):
@@ -50,7 +51,8 @@ class TidelakeHook(BaseHook):
         if done.returncode:
             return False, error_in(done.stderr.splitlines()) or f"the check ended with status {done.returncode}"
         found = json.loads(done.stdout)
-        if found["problems"]:
-            return False, "\n".join(found["problems"])
+        if problems := found["problems"]:
+            more = [f"and {len(problems) - SHOWN} more: `tidelake doctor` lists all"] if len(problems) > SHOWN else []
+            return False, "\n".join([*problems[:SHOWN], *more])
         empty = f"; nothing is stored yet in {', '.join(found['empty'])}" if found["empty"] else ""
         return True, f"{found['places']} places of {found['feeds']} feeds answer{empty}"

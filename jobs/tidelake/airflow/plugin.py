@@ -18,9 +18,9 @@ class TidelakePlugin(AirflowPlugin):
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow's is a class attribute
         """Return the page's app with its URL prefix."""
         from tidelake.airflow.quality import quality_app
-        from tidelake.airflow.stage import QUALITY_PREFIX
+        from tidelake.airflow.stage import WEB_PREFIX
 
-        return [{"app": quality_app(), "url_prefix": QUALITY_PREFIX, "name": "Tidelake quality pages"}]
+        return [{"app": quality_app(), "url_prefix": WEB_PREFIX, "name": "Tidelake quality pages"}]
 
     @property
     def external_views(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow's is a class attribute

@@ -17,10 +17,11 @@ FIELDS = {  # names of variables, because the connection's extra holds the varia
     "AWS_REGION": {"label": "Region", "schema": TEXT, "description": "Region of the object store."},
 }
 FORM = {
-    "hidden-fields": ["port", "schema"],
+    "hidden-fields": ["schema"],
     "relabeling": {"host": "Endpoint", "login": "Access key id", "password": "Secret access key"},
     "placeholders": {
         "host": "https://s3.example:9000; empty for AWS",
+        "port": "0: without it, Airflow 3.3.1 and 3.3.2 refuse Test connection",  # apache/airflow#73298; not used
         "extra": '{"VARIABLE": "value"}: other variables that feed.toml names as ${VARIABLE}',
     },
 }

@@ -89,13 +89,19 @@ class CompleteOperator(StageOperator):
         super().__init__(stage="complete", trigger_rule=TriggerRule.ONE_SUCCESS, **kwargs)  # of compact and decide
 
     def execute(self, context: Context) -> None:
-        """Succeed for a complete cut. Raises AirflowSkipException with the reasons for an incomplete one."""
+        """Succeed for a complete cut. Raises AirflowSkipException with the reasons for an incomplete one.
+
+        The log has the reasons, too: Airflow's interface hides those of a skipped task in a closed group.
+        """
         said = [c for c in context["ti"].xcom_pull(task_ids=["compact", "decide"]) if c]  # both, if one of them was cleared and ran again
         none: dict[str, Any] = {"hour": None, "incomplete": []}  # said by nobody, if a person marked compact as successful
         cut = max(said, key=lambda c: c["cut"] or 0, default=none)
         self.hour = cut["hour"]
         if cut["incomplete"]:
+            self.log.warning("%s", said_incomplete(cut))
             raise AirflowSkipException(said_incomplete(cut))
+        if said:
+            self.log.info("cut %s is complete", cut["cut"])
 
 
 def said_incomplete(cut: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from tidelake.airflow.pages import Answer, note, page_answer
-from tidelake.airflow.stage import dag_id, schemas_folder
+from tidelake.airflow.stage import QUALITY_PREFIX, WEB_PREFIX, dag_id, schemas_folder
 from tidelake.config.feed import feed_names
 from tidelake.pages.addresses import parse_path
 
@@ -46,7 +46,9 @@ def quality_app() -> Any:
         openapi_url=None,
         exception_handlers={HTTPException: refuse},
     )
-    app.get("/{path:path}")(page)
+    folder = QUALITY_PREFIX.removeprefix(WEB_PREFIX)
+    app.get(folder)(lambda: RedirectResponse(f"{API_ROOT_PATH}{QUALITY_PREFIX[1:]}/index.html", headers=HEADERS))  # Airflow adds no slash
+    app.get(f"{folder}/{{path:path}}")(page)
     return app
 
 

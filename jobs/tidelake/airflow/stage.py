@@ -32,7 +32,8 @@ from tidelake.tso import format_hour, parse_hour
 STAGES = ("land", "decode", "order", "validate", "compact")
 HOURS = "{{ params.hour or partition_key or '' }}{{ ' to ' ~ params.until if params.until else '' }}"
 BY_HOUR = ("land", "decode")  # stages that run per hour; the others process everything up to an hour
-QUALITY_PREFIX = "/tidelake/quality"
+WEB_PREFIX = "/tidelake"  # of what the plugin adds to the web server
+QUALITY_PREFIX = f"{WEB_PREFIX}/quality"
 BLOCKED = "blocked"  # XCom of a blocked stage: its name, the hour, the error
 KILL_SECONDS = 3.0  # less than Airflow's time between SIGTERM and SIGKILL
 _TAIL = 40  # lines; an error can have several

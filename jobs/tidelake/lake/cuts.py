@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from tidelake.io.storage import Store
 from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cut_documents import abandoned, keep, newest_intent, next_seq, read_cut
-from tidelake.lake.ddl_ledger import enter
+from tidelake.lake.ddl_ledger import enter, entries
 from tidelake.lake.events import first_ts
 from tidelake.lake.owner import SYSTEM_OWNER
 from tidelake.tso import show
@@ -153,6 +153,15 @@ def lineage(catalog: LakeCatalog, feed: str) -> dict[int, int]:
     Cuts that a rollback undid and cuts that maintenance expired are not included.
     """
     return {seq: known.resolved_ts for seq, known in _lineage(catalog, feed).items() if not known.expired}
+
+
+def statements(catalog: LakeCatalog, feed: str) -> list[dict[str, Any]]:
+    """Return the entries of the DDL ledger of the cuts that lead to the newest one, ordered by cut and statement.
+
+    Expired cuts are included. Cuts that a rollback or a redo undid are not: their statements may have become others.
+    """
+    kept = _lineage(catalog, feed)
+    return [entry for entry in entries(catalog, feed) if entry["seq"] in kept]
 
 
 def _lineage(catalog: LakeCatalog, feed: str) -> dict[int, KnownCut]:

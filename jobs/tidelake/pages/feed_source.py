@@ -10,8 +10,7 @@ from typing import Any
 from tidelake.config.lake_paths import late_table
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut
-from tidelake.lake.cuts import first_held, lineage, newest_cut
-from tidelake.lake.ddl_ledger import entries
+from tidelake.lake.cuts import first_held, lineage, newest_cut, statements
 from tidelake.lake.decisions import Rejected
 from tidelake.lake.opened import Lake
 from tidelake.pages.hour_states import HourHead, HourState, state_of
@@ -50,8 +49,8 @@ class FeedSource:
 
     @cached_property
     def statements(self) -> list[dict[str, Any]]:
-        """The DDL ledger."""
-        return entries(self.lake.catalog, self.feed.name)
+        """The entries of the DDL ledger of the cuts that lead to the newest one."""
+        return statements(self.lake.catalog, self.feed.name)
 
     @cached_property
     def late_rows(self) -> int:

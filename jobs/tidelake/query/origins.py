@@ -15,8 +15,7 @@ from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import lineage
-from tidelake.lake.ddl_ledger import entries
+from tidelake.lake.cuts import lineage, statements
 from tidelake.order.schema_mismatches import mismatch_groups
 
 _NAMED = 3  # columns of a table that a message names
@@ -64,7 +63,7 @@ def _redefined(catalog: LakeCatalog, feed: Feed, known: Catalog, defined: list[T
             continue
         columns = _other_types(i, t)
         if columns and not i.guessed:  # a later statement may have made them so
-            altered = {e["incarnation"] for e in entries(catalog, feed.name) if e["effect"] == "applied"} if altered is None else altered
+            altered = {e["incarnation"] for e in statements(catalog, feed.name) if e["effect"] == "applied"} if altered is None else altered
             columns = [] if i.id in altered else columns
         if columns:
             yield i, "; ".join(columns[:_NAMED]) + (f"; and {plural(len(columns) - _NAMED, 'column')} more" if columns[_NAMED:] else "")

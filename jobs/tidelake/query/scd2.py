@@ -20,8 +20,7 @@ from tidelake.history.ddl.statement import parse
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut
-from tidelake.lake.ddl_ledger import entries
+from tidelake.lake.cuts import KEEP_CHANGES, changelog_retained_after, cut_for, lineage, newest_cut, statements
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.folded_frame import changes_frame, snapshot_frame
 from tidelake.lake.folding.table_fold import TableAt
@@ -171,7 +170,7 @@ def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
         cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
         known = (c.catalog.incarnations.get(i.id) for c in cuts)
         emptied = {t for k in known if k is not None for t in k.truncations}
-    sent = (e for e in entries(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
+    sent = (e for e in statements(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
     emptied |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
     whole = {t: "true" for t in emptied if t <= fold.until_ts}
     parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in {*i.past_removals, *i.removals} if r.ts <= fold.until_ts]
