@@ -1,7 +1,8 @@
 """A decision on a real Airflow: an hour with a message that cannot be decoded is blocked, a person accepts the loss, the hour is published.
 
 `python -m tests.airflow.decide`: exit code 0 if the task `decide` asks, the answer is given by REST, the run succeeds, and the certificate
-has who decided and why. `--stay` keeps Airflow running with the open question until Ctrl-C.
+has who decided and why. `--pictures DIR` answers by the form in a browser instead, and takes pictures of Airflow's pages, forms and the
+quality pages before and after. `--stay` keeps Airflow running with the open question until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tests.airflow.pictures import Pictures, pictures
 from tests.airflow.running import DAG, DAG_SECONDS, FEED, RUN_SECONDS, Failed, airflow, api, last_words, say, timed, trigger, until
 from tests.checkout import CHECKOUT
 from tests.quick_spark import QUICK_SPARK
@@ -29,17 +32,18 @@ from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.tso import format_hour
 
-REASON = "a message of the test"
+ACCEPT, REASON = "Accept the loss", "a message of the test"
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.airflow.decide", description=__doc__)
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="answer in Chromium, and take pictures into this folder")
     parser.add_argument("--stay", action="store_true", help="do not answer; keep Airflow running")
     flags = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="tidelake-decide-") as folder, demo_lake(Path(folder) / "demo", fresh=True):
         try:
             with timed("everything"):
-                everything(Path(folder), stay=flags.stay)
+                everything(Path(folder), flags.pictures, stay=flags.stay)
         except (Failed, TidelakeError) as e:
             say(f"FAILED: {e}")
             return 1
@@ -48,12 +52,12 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def everything(folder: Path, *, stay: bool) -> None:
+def everything(folder: Path, into: Path | None, *, stay: bool) -> None:
     hour = make_archives(1, 200).hours[0]
     message = spoil(hour)
     say(f"spoilt {message}")
     with airflow(folder, QUICK_SPARK) as running:
-        trigger(running, hour)
+        run = trigger(running, hour)
         until(running, lambda: reached(running, "awaiting_input"), RUN_SECONDS, "question")
         (asked,) = api(running, "GET", f"/dags/{DAG}/dagRuns/~/hitlDetails")["hitl_details"]
         say(f"asked: {asked['subject']}; options: {asked['options']}\n{asked['body']}")
@@ -62,8 +66,13 @@ def everything(folder: Path, *, stay: bool) -> None:
         if stay:
             say(f"{running.url}/required_actions; Ctrl-C ends it")
             until(running, lambda: False, 12 * 3600, "answer")
-        until(running, lambda: answered(running), RUN_SECONDS, "decision")
-        until(running, lambda: state(running) == "success", DAG_SECONDS, "successful run")
+        with pictures(running.url, into) if into else nullcontext() as seen:
+            if seen:
+                seen.take_all("before", format_hour(hour), run)
+            until(running, lambda: answered(running, seen), RUN_SECONDS, "decision")
+            until(running, lambda: state(running) == "success", DAG_SECONDS, "successful run")
+            if seen:
+                seen.take_all("after", format_hour(hour), run)
         say(f"tasks: {states(running)}")
         if states(running)["complete"] != "skipped":
             raise Failed("complete does not show that the cut is incomplete")
@@ -108,8 +117,8 @@ def state(running: Airflow) -> str:
     return str(run["state"])
 
 
-def answered(running: Airflow) -> bool:
-    """Whether `decide` has succeeded. While it asks, accept the loss, as docs/airflow.md says for REST.
+def answered(running: Airflow, seen: Pictures | None) -> bool:
+    """Whether `decide` has succeeded. While it asks, accept the loss: by the form in a browser, else as docs/airflow.md says for REST.
 
     Airflow forgets an answer that comes before its scheduler has seen the task wait; the task then asks again.
     """
@@ -117,8 +126,11 @@ def answered(running: Airflow) -> bool:
         asked = api(running, "GET", f"/dags/{DAG}/dagRuns/~/hitlDetails?response_received=false")["hitl_details"]
         for question in asked:
             run = question["task_instance"]["dag_run_id"]
+            if seen:
+                seen.answer(run, ACCEPT, REASON)
+                continue
             path = f"/dags/{DAG}/dagRuns/{run}/taskInstances/decide/-1/hitlDetails"
-            api(running, "PATCH", path, {"chosen_options": ["Accept the loss"], "params_input": {"reason": REASON}})
+            api(running, "PATCH", path, {"chosen_options": [ACCEPT], "params_input": {"reason": REASON}})
     return reached(running, "success")
 
 
