@@ -1,4 +1,4 @@
-"""A whole feed on AWS Glue, as moto plays it; names that Glue does not keep; a rename that ended halfway."""
+"""Two whole feeds on AWS Glue, as moto plays it; names that Glue does not keep; a rename that ended halfway."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from moto.server import ThreadedMotoServer
 
-from tests.catalogs.walk import all_stages, walk_on
+from tests.catalogs.walk import two_feeds, walk_on
 from tests.conftest import FreshUri
 from tests.lake import lakes
 from tidelake.errors import OwnershipError, StorageError
@@ -45,9 +45,9 @@ def catalog(glue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LakeC
 
 @pytest.mark.long
 @pytest.mark.usefixtures("spark_app")
-def test_a_feed_goes_through_all_stages_on_glue(s3: FreshUri, glue: str, tmp_path: Path) -> None:
+def test_two_feeds_go_through_all_stages_on_glue(s3: FreshUri, glue: str, tmp_path: Path) -> None:
     with walk_on(s3("glue"), tmp_path, "glue://us-east-1", environment={"AWS_ENDPOINT_URL_GLUE": glue}) as walk:
-        all_stages(walk)
+        two_feeds(walk)
 
 
 @pytest.mark.parametrize("table", ["Sales", "my-orders"])

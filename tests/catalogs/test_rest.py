@@ -1,4 +1,4 @@
-"""A whole feed on a REST catalog that asks for a token."""
+"""Two whole feeds on a REST catalog that asks for a token."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
-from tests.catalogs.walk import all_stages, walk_on
+from tests.catalogs.walk import two_feeds, walk_on
 from tests.conftest import FreshUri
 from tests.lake import lakes
 from tidelake.demo.embedded_s3 import EmbeddedS3
@@ -64,7 +64,7 @@ def test_a_table_moved_by_another_client_is_told(server: RestCatalog, s3: FreshU
 
 @pytest.mark.long
 @pytest.mark.usefixtures("spark_app")
-def test_a_feed_goes_through_all_stages_on_a_rest_catalog(server: RestCatalog, s3: FreshUri, tmp_path: Path) -> None:
+def test_two_feeds_go_through_all_stages_on_a_rest_catalog(server: RestCatalog, s3: FreshUri, tmp_path: Path) -> None:
     with walk_on(s3("rest"), tmp_path, server.uri, REST, {"REST_CREDENTIAL": CREDENTIAL}) as walk:
-        all_stages(walk)
+        two_feeds(walk)
     assert server.refused == 0

@@ -1,4 +1,4 @@
-"""A feed through all stages on a lake whose catalog is a server: hours with statements, rollback, redo, maintenance, audit, doctor."""
+"""Two feeds through all stages on a lake whose catalog is a server: hours with statements, rollback, redo, maintenance, audit, doctor."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -22,18 +22,19 @@ from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
 from tidelake.tso import format_hour
 
-FEED = bazaar.FEED
+FEED, OTHER = bazaar.FEED, "bazaar-craft"
 ROWS = 150  # an hour
 
 
 @dataclass(frozen=True)
 class Walk:
-    """A workload of two hours with all statements, its archive and the feed. uri: above archive and lake, on S3; place: of the catalog."""
+    """A workload of two hours with all statements, its archive and a feed. uri: above archive and lake, on S3; place: of the catalog."""
 
     uri: str
     workload: Workload
     schemas: Path
     place: str
+    feed: str = FEED
 
     @property
     def hours(self) -> list[str]:
@@ -42,7 +43,7 @@ class Walk:
 
     def done(self, *arguments: object) -> Called:
         """A command that must succeed."""
-        done = call(*arguments, "--feed", FEED)
+        done = call(*arguments, "--feed", self.feed)
         assert done.code == 0, f"{arguments}: {done.err[-3000:]}"
         return done
 
@@ -53,25 +54,26 @@ class Walk:
     @contextmanager
     def lake(self) -> Iterator[Lake]:
         """The feed's lake."""
-        with Lake.of(load_feed(self.schemas, FEED)) as lake:
+        with Lake.of(load_feed(self.schemas, self.feed)) as lake:
             yield lake
 
     def differences(self, hour: int) -> dict[str, list[str]]:
         """What differs from the truth at the cut of the nth hour, for tables that differ; there must be tables."""
         with self.lake() as lake:
-            found = compare(lake, self.workload, FEEDS[FEED], self.workload.hours[hour])
+            found = compare(lake, self.workload, FEEDS[self.feed], self.workload.hours[hour])
         assert len(found) >= 5
         return {table: said for table, said in found.items() if said}
 
 
 @contextmanager
 def walk_on(uri: str, folder: Path, catalog: str, more: str = "", environment: Mapping[str, str] | None = None) -> Iterator[Walk]:
-    """A workload below uri, with feeds in the folder whose lake has this catalog. more: sections of its feed.toml."""
+    """A workload below uri, with feeds in the folder whose lakes have this catalog. more: sections of their feed.toml."""
     at: dict[str, Any] = {"hours": 2, "ddl_span_hours": 2.0, "crashes": (40.2, 59.7)}
-    workload = generate(open_store(f"{uri}/archive"), [FEEDS[FEED]], rows_per_hour=ROWS, **at)
+    workload = generate(open_store(f"{uri}/archive"), [FEEDS[FEED], FEEDS[OTHER]], rows_per_hour=ROWS, **at)
     schemas = bazaar.schemas_for(workload, folder)
-    settings = schemas / FEED / "feed.toml"
-    settings.write_text(settings.read_text() + more)
+    for feed in (FEED, OTHER):
+        settings = schemas / feed / "feed.toml"
+        settings.write_text(settings.read_text() + more)
     variables = {
         "TIDELAKE_ARCHIVE": f"{uri}/archive",
         "TIDELAKE_LAKE": f"{uri}/lake",
@@ -82,6 +84,25 @@ def walk_on(uri: str, folder: Path, catalog: str, more: str = "", environment: M
         storage.reset()
         yield Walk(uri, workload, schemas, catalog.partition("?")[0])
     storage.reset()
+
+
+def two_feeds(walk: Walk) -> None:
+    """Every stage of a feed between two hours of another one, which has the same catalog and lake."""
+    other = replace(walk, feed=OTHER)
+    first, second = walk.hours[:2]
+    other.done("run", "--hour", first)
+    all_stages(walk)
+    assert other.differences(0) == {}, "rollback, redo and maintenance of the one leave the other"
+    other.done("run", "--hour", second)
+    other.done("maintain")
+    assert (other.differences(0), other.differences(1), walk.differences(1)) == ({}, {}, {})
+    for each in (walk, other):
+        assert "as certified" in each.done("audit", "--deep").out
+    taken = walk.schemas / OTHER / "feed.toml"
+    taken.write_text(taken.read_text().replace('"{feed}_{database}"', '"bazaar_open_{database}"'))
+    refused = call("redo", "--from", first, "--to", second, "--feed", OTHER)
+    assert (refused.code, "bazaar-open" in refused.err) == (2, True), refused.err
+    assert walk.differences(1) == {}, "a feed takes no namespace of another one"
 
 
 def all_stages(walk: Walk) -> None:

@@ -32,14 +32,15 @@ def ddl(
     """Show the DDL ledger: every published statement, its effect, and the table's snapshots before and after it.
 
     The ledger also has schema changes that only rows showed, without a statement.
+    Statements of cuts that a rollback or a redo undid are not shown.
     `docs/ddl.md` describes what each kind of statement does.
     Does not start Spark.
     """
-    from tidelake.lake.ddl_ledger import entries
+    from tidelake.lake.cuts import statements
 
     wanted = None if table is None else same(table)
     with opened(schemas, feed, quiet=True) as lake:
-        rows = entries(lake.catalog, lake.feed.name)
+        rows = statements(lake.catalog, lake.feed.name)
     if wanted is not None:
         rows = [r for r in rows if (r["table"] or "").lower() == wanted.lower()]
     if as_json:
