@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from tests.checkout import CHECKOUT
-from tests.lake.histories import ddl, feeder, publish, resolved, row, row_schema
+from tests.lake.histories import ddl, feeder, publish, publish_again, resolved, row, row_schema
 from tests.lake.windows import KV, TEXT
-from tidelake.config.lake_paths import ddl_table
+from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError
 from tidelake.lake.cuts import statements
 from tidelake.lake.ddl_ledger import entries
@@ -137,9 +137,15 @@ def test_a_truncate_in_a_cut_that_is_gone_still_ends_versions(lake: Lake, monkey
     assert versions(lake) == before
 
 
-def test_a_truncate_of_a_cut_that_was_undone_ends_no_version(lake: Lake) -> None:
-    before = versions(lake)
-    (truncate,) = [e for e in entries(lake.catalog, "shop") if e["commit_ts"] == 25 and e["table"] == "d.k"]
-    lake.catalog.append(ddl_table(), pa.Table.from_pylist([truncate | {"seq": 9, "commit_ts": 56}]))
-    assert len(entries(lake.catalog, "shop")) == 1 + len(statements(lake.catalog, "shop"))
-    assert versions(lake) == before
+def test_a_truncate_that_a_redo_ignores_ends_no_version(tmp_path: Path) -> None:
+    made = feeder(tmp_path, SQL)
+    (tmp_path / "lake").mkdir()
+    with Lake.of(made.feed) as lake:
+        hour = made.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *ddl(25, "TRUNCATE TABLE k"), *resolved(30)])
+        publish(lake, hour)
+        assert versions(lake) == {(1, "a", 10, 25, False)}
+    with Lake.of(made.feed.model_copy(update={"policy": Policy(ignore_ddl=(25,))})) as lake:
+        publish_again(lake, hour, hour)
+        assert versions(lake) == {(1, "a", 10, None, True)}
+        assert [(e["seq"], e["effect"]) for e in entries(lake.catalog, "shop")] == [(1, "applied"), (2, "ignored")]
+        assert [(e["seq"], e["effect"]) for e in statements(lake.catalog, "shop")] == [(2, "ignored")]
