@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 from tests.benchmarks.line import STAGES
 from tests.benchmarks.measure import Used, measured
 from tests.benchmarks.scale_archive import EXPORTED_MS, hour_at
+from tidelake.cli import ALLOCATIONS
 from tidelake.config.feed import load_feed
 from tidelake.lake.cut import TableCut
 from tidelake.lake.cuts import newest_cut
@@ -23,6 +25,7 @@ from tidelake.tso import from_ms, parse_hour
 def main(folder: Path) -> None:
     """The first hour, or an export, unmeasured, where nothing is published; then each stage of the hour after the newest cut, if it is in
     the archive. Prints one JSON object."""
+    gc.set_threshold(ALLOCATIONS)  # as the commands do
     stages: dict[str, Used] = {}
     with kept_session("benchmark"), Lake.of(load_feed(folder / "schemas", "scale")) as lake:
         with measured() as filling:

@@ -48,7 +48,6 @@ MODULES = {  # this package's modules in the order of the help, with the command
 
 def main() -> None:
     """Run the command line with the process's arguments and exit with its code. Entry point of the console script."""
-    gc.set_threshold(ALLOCATIONS)
     code = run(sys.argv[1:])
     if "duckdb" not in sys.modules:  # which would report everything that was not collected
         gc.freeze()  # Python looks for garbage when it ends; without this, that is a fifth of a small command
@@ -92,6 +91,7 @@ def run(arguments: list[str]) -> int:
     Args:
         arguments: Arguments after the program name.
     """
+    gc.set_threshold(ALLOCATIONS)
     output = ErrorOutput(debug=wants_traceback(arguments), as_json=wants_json(arguments))
     try:
         done = application(arguments)(arguments, prog_name="tidelake", standalone_mode=False)
