@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
+from tidelake.decode.selected_rows import selected
 from tidelake.io.storage import open_store
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole
 
@@ -53,7 +54,8 @@ def write_events(events: Iterable[pa.RecordBatch], place: EventsPlace) -> Iterat
                 for kind in pc.unique(batch.column("kind")).to_pylist():
                     if kind not in files:
                         files[kind] = open_files.enter_context(_opened(Path(folder) / kind, place))
-                    files[kind].add(batch.filter(pc.equal(batch.column("kind"), kind)))
+                    for rows in selected(batch, pc.equal(batch.column("kind"), kind)):
+                        files[kind].add(rows)
             for file in files.values():
                 file.flush()
         rows = []

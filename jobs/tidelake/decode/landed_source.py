@@ -22,6 +22,7 @@ from tidelake.decode.known import KnownTables, columns_of
 from tidelake.decode.late_cells import PROTOCOLS
 from tidelake.decode.masker import MaskNames, masker
 from tidelake.decode.positions import Origins, placed
+from tidelake.decode.selected_rows import in_one, selected
 from tidelake.decode.shelf import LakeShelf
 from tidelake.history.event import EVENT, MESSAGE
 from tidelake.io.avro_schemas import handed_over, schema_source
@@ -200,4 +201,4 @@ def _only_new_schemas(events: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
     if not len(known):
         return events
     old = pc.and_(pc.equal(events.column("kind"), "row_schema"), pc.is_in(events.column("row_schema"), known))
-    return events.filter(pc.invert(old))
+    return in_one(selected(events, pc.invert(old)))

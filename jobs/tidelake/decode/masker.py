@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.config.table_name import written
+from tidelake.decode.selected_rows import in_one, selected
 from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.history.names import KnownNames, same_name
@@ -108,7 +109,7 @@ class Masker:
         masked = masked_cells([(events.column(side), places) for side, (_, places) in found.items()], self.key)
         for (side, said), (new, _), cells in zip(SIDES.items(), found.values(), masked, strict=True):
             out = out.set_column(at(said), EVENT.field(said), new).set_column(at(side), EVENT.field(side), cells)
-        others = out.filter(pc.invert(carries))
+        others = in_one(selected(out, pc.invert(carries)))
         used = pa.concat_arrays([others.column(c) for c in SIDES.values()])
         new = schema_rows(self.row_schemas[i] for i in pc.unique(used.drop_null()).to_pylist())
         return pa.concat_batches([others, new])
