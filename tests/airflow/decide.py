@@ -21,6 +21,7 @@ from typing import Any
 from tests.airflow.pictures import Pictures, pictures
 from tests.airflow.running import DAG, DAG_SECONDS, FEED, RUN_SECONDS, Failed, airflow, api, last_words, say, timed, trigger, until
 from tests.checkout import CHECKOUT
+from tests.pages.browser import MISSING, find_chromium
 from tests.quick_spark import QUICK_SPARK
 from tidelake.config.feed import load_feed
 from tidelake.demo.airflow import Airflow
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--pictures", type=Path, metavar="DIR", help="answer in Chromium, and take pictures into this folder")
     parser.add_argument("--stay", action="store_true", help="do not answer; keep Airflow running")
     flags = parser.parse_args(arguments)
+    if flags.pictures and find_chromium() is None:
+        parser.error(f"--pictures {MISSING}")
     with tempfile.TemporaryDirectory(prefix="tidelake-decide-") as folder, demo_lake(Path(folder) / "demo", fresh=True):
         try:
             with timed("everything"):

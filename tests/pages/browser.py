@@ -13,14 +13,20 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+MISSING = "needs a browser: apt-get install chromium, or TIDELAKE_CHROMIUM"
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def find_chromium() -> str | None:
+    """The browser's path, None without one."""
+    return os.environ.get("TIDELAKE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def chromium() -> str:
     """The browser's path. Skips the test without one."""
-    found = os.environ.get("TIDELAKE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    found = find_chromium()
     if found is None:
-        pytest.skip("needs a browser: apt-get install chromium, or TIDELAKE_CHROMIUM")
+        pytest.skip(MISSING)
     return found
 
 
