@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests, of the system (`apt-get install postgresql`): on loopback, data in a folder that goes with it.
 
 with PostgreSQL() as server:
-    create_engine(f"postgresql+psycopg2://{server.login}@{server.address}/postgres")
+    feed(lake={"catalog": server.catalog})
 """
 
 from __future__ import annotations

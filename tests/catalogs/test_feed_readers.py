@@ -14,6 +14,7 @@ import pytest
 from tests.catalogs import engines
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
 from tests.catalogs.test_rest import REST
+from tests.catalogs.trino_server import Trino, by_rest
 from tests.catalogs.walk import FEED, walk_on
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.lake.cuts import newest_cut
@@ -30,13 +31,18 @@ class Published:
 
 
 @pytest.fixture(scope="module")
-def published(s3_server: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Published]]:
+def server(s3_server: EmbeddedS3) -> Iterator[RestCatalog]:
+    """The catalog of the feed."""
+    with RestCatalog(f"s3://{s3_server.bucket}/feed-readers/warehouse", s3_server.environment) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def published(s3_server: EmbeddedS3, server: RestCatalog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Published]]:
     """The tables and changelogs of the newest cut of two hours, by name; the tables are the truth."""
     uri, found = f"s3://{s3_server.bucket}/feed-readers", dict[str, Published]()
-    with (
-        RestCatalog(f"{uri}/warehouse", s3_server.environment) as server,
-        walk_on(uri, tmp_path_factory.mktemp("feed"), server.uri, REST, s3_server.environment | {"REST_CREDENTIAL": CREDENTIAL}) as walk,
-    ):
+    environment = s3_server.environment | {"REST_CREDENTIAL": CREDENTIAL}
+    with walk_on(uri, tmp_path_factory.mktemp("feed"), server.uri, REST, environment) as walk:
         walk.done("run", "--hour", walk.hours[0], "--hours", 2)
         assert walk.differences(1) == {}
         with walk.lake() as lake:
@@ -46,6 +52,9 @@ def published(s3_server: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -
                 table = lake.catalog.load(at.identifier)
                 asked = {"metadata": table.metadata, "location": table.table.location(), "snapshot_id": at.snapshot_id}
                 found[at.identifier] = Published(table.scan(snapshot_id=at.snapshot_id).read_all(), asked)
+        changelogs = [name for name in found if name.split(".")[0].endswith("_changelog")]
+        assert (len(found), len(changelogs)) == (13, 6)
+        assert [name for name, table in found.items() if not table.rows.num_rows] == []
         yield found
 
 
@@ -61,12 +70,20 @@ def test_an_engine_reads_a_feed_s_tables_and_changelogs(
         "key": s3["AWS_ACCESS_KEY_ID"],
         "secret": s3["AWS_SECRET_ACCESS_KEY"],
     }
-    changes = [name for name in published if name.split(".")[0].endswith("_changelog")]
-    assert (len(published), len(changes)) == (13, 6)
     for name, table in published.items():
-        assert table.rows.num_rows > 0, name
         found = engines.read(engine, table.asked, login, tmp_path).select(table.rows.column_names).cast(table.rows.schema)
         assert bag(found) == bag(table.rows), name
+
+
+@pytest.mark.usefixtures("spark_app")
+def test_trino_reads_a_feed_s_tables_and_changelogs(
+    published: dict[str, Published], server: RestCatalog, s3_server: EmbeddedS3, tmp_path: Path
+) -> None:
+    with Trino(tmp_path / "trino", by_rest(server), s3_server.environment) as trino:
+        for name, table in published.items():
+            found = trino.rows(f"SELECT * FROM lake.{name} FOR VERSION AS OF {table.asked['snapshot_id']}")
+            assert [*found[0]] == table.rows.column_names, name
+            assert bag(pa.Table.from_pylist(found, table.rows.schema)) == bag(table.rows), name
 
 
 def bag(table: pa.Table) -> Counter[str]:

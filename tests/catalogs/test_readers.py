@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,15 @@ import pyarrow as pa
 import pytest
 
 from tests.catalogs import engines
+from tests.catalogs.postgresql_server import PostgreSQL
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
-from tests.catalogs.trino_server import Trino
+from tests.catalogs.trino_server import Trino, by_postgresql, by_rest
 from tests.catalogs.typed_tables import SMALL, TYPES, Expected, Row, write_tables
 from tests.lake import lakes
 from tidelake.demo.embedded_s3 import EmbeddedS3
 from tidelake.io import storage
 from tidelake.io.storage import open_store
-from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.catalog import LakeCatalog, LakeColumn
 from tidelake.spark.lake_settings import LakeSettings, lake_settings
 from tidelake.spark.session import spark_session
 
@@ -28,10 +31,10 @@ Read = Callable[[Expected], list[Row]]
 
 
 class Typed:
-    """The typed tables on a REST catalog, and what must be read of them."""
+    """The typed tables in a lake's catalog, and what must be read of them."""
 
-    def __init__(self, server: RestCatalog, s3: EmbeddedS3, settings: LakeSettings, tables: list[Expected]) -> None:
-        self.server, self.s3, self.settings, self.tables = server, s3, settings, tables
+    def __init__(self, s3: EmbeddedS3, settings: LakeSettings, tables: list[Expected]) -> None:
+        self.s3, self.settings, self.tables = s3, settings, tables
         self.catalog = LakeCatalog(settings)
 
     def check(self, read: Read, *, null_lists: bool = True) -> None:
@@ -47,19 +50,39 @@ class Typed:
             assert _sorted(found) == _sorted(rows), f"{expected.identifier} at {expected.snapshot_id}"
 
 
-@pytest.fixture(scope="module")
-def typed(s3_server: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Typed]:
-    """The tables."""
-    folder, uri = tmp_path_factory.mktemp("typed"), f"s3://{s3_server.bucket}/typed"
-    with pytest.MonkeyPatch.context() as patch, RestCatalog(f"{uri}/warehouse", s3_server.environment) as server:
-        for name, value in s3_server.environment.items():
-            patch.setenv(name, value)
+@contextmanager
+def typed_tables(name: str, s3: EmbeddedS3, folder: Path, lake: dict[str, Any]) -> Iterator[Typed]:
+    """The tables in a lake of that name on S3. lake: its catalog."""
+    uri = f"s3://{s3.bucket}/{name}"
+    with pytest.MonkeyPatch.context() as patch:
+        for variable, value in s3.environment.items():
+            patch.setenv(variable, value)
         storage.reset()
-        feed = lakes.feed(folder, lake={"uri": uri, "catalog": server.uri, "rest": {"credential": CREDENTIAL}})
-        settings = lake_settings(feed)
-        tables = write_tables(LakeCatalog(settings), open_store(uri), uri, folder)
-        yield Typed(server, s3_server, settings, tables)
+        settings = lake_settings(lakes.feed(folder, lake={"uri": uri} | lake))
+        yield Typed(s3, settings, write_tables(LakeCatalog(settings), open_store(uri), uri, folder))
     storage.reset()
+
+
+@pytest.fixture(scope="module")
+def server(s3_server: EmbeddedS3) -> Iterator[RestCatalog]:
+    """The catalog that most read."""
+    with RestCatalog(f"s3://{s3_server.bucket}/typed/warehouse", s3_server.environment) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def typed(s3_server: EmbeddedS3, server: RestCatalog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Typed]:
+    """The tables on a REST catalog."""
+    lake = {"catalog": server.uri, "rest": {"credential": CREDENTIAL}}
+    with typed_tables("typed", s3_server, tmp_path_factory.mktemp("typed"), lake) as typed:
+        yield typed
+
+
+@pytest.fixture(scope="module")
+def trino(typed: Typed, server: RestCatalog, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
+    """A server that reads the tables by the REST catalog."""
+    with Trino(tmp_path_factory.mktemp("trino"), by_rest(server), typed.s3.environment) as trino:
+        yield trino
 
 
 def test_pyiceberg_reads_them(typed: Typed) -> None:
@@ -77,11 +100,40 @@ def test_spark_reads_them(typed: Typed) -> None:
         typed.check(read)
 
 
-def test_trino_reads_them(typed: Typed, tmp_path: Path) -> None:
-    with Trino(tmp_path / "trino", typed.server, typed.s3.environment) as trino:
-        typed.check(
-            lambda t: trino.rows(f"SELECT * FROM lake.{t.identifier}{f' FOR VERSION AS OF {t.snapshot_id}' if t.snapshot_id else ''}")
-        )
+def test_trino_reads_them(typed: Typed, trino: Trino) -> None:
+    typed.check(partial(_of_trino, trino))
+
+
+def test_trino_reads_them_by_a_catalog_in_postgresql(s3_server: EmbeddedS3, tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(PostgreSQL())
+        typed = stack.enter_context(typed_tables("typed-jdbc", s3_server, tmp_path, {"catalog": server.catalog}))
+        catalog = by_postgresql(server, typed.settings.warehouse)
+        trino = stack.enter_context(Trino(tmp_path / "trino", catalog, s3_server.environment))
+        typed.check(partial(_of_trino, trino))
+        _write_named(typed.catalog)
+        with pytest.raises(RuntimeError, match="'two words' does not exist"):  # docs/how-to/query.md says so
+            trino.rows('SELECT * FROM lake."Two Words"."Orders-ü"')
+
+
+def _of_trino(trino: Trino, t: Expected) -> list[Row]:
+    return trino.rows(f"SELECT * FROM lake.{t.identifier}{f' FOR VERSION AS OF {t.snapshot_id}' if t.snapshot_id else ''}")
+
+
+def test_trino_finds_tables_and_columns_of_any_name(typed: Typed, trino: Trino) -> None:
+    row = _write_named(typed.catalog)
+    assert trino.rows('SELECT * FROM lake."Two Words"."Orders-ü"') == [{n.lower(): i for n, i in row.items()}]
+    assert trino.rows('SELECT "größe" AS n FROM lake."two words"."orders-ü" WHERE "q""uote" = 3 AND ID = 0') == [{"n": 4}]
+
+
+def _write_named(catalog: LakeCatalog) -> dict[str, int]:
+    """Make a table whose names are no words of SQL; its row."""
+    row = {name: i for i, name in enumerate(["Id", "order", "a b", 'q"uote', "größe"])}
+    catalog.claim_namespace("Two Words", "shop")
+    columns = [LakeColumn(name=n, type="bigint", doc=f"{i + 1}: bigint") for n, i in row.items()]
+    made = catalog.create("Two Words.Orders-ü", columns, properties={"tidelake.feed": "shop"})
+    catalog.append("Two Words.Orders-ü", pa.Table.from_pylist([row], schema=made.table.schema().as_arrow()))
+    return row
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "daft", "chdb"])

@@ -1,12 +1,14 @@
-"""A real Trino for tests, on loopback, that reads the lake through its REST catalog: 540 MB of Maven Central, once.
+"""A real Trino for tests, on loopback, that reads the lake through a catalog: 540 MB of Maven Central, once.
 
-Trino 476 runs on Java 24 and newer: that of TIDELAKE_TRINO_JAVA, else the newest below /usr/lib/jvm; the tests are skipped without one.
+with Trino(folder, by_rest(server), environment) as trino:
+    trino.rows("SELECT 1 AS n")  # [{"n": 1}]
+
+Trino 476 runs on Java 24 and newer (tests.catalogs.trino_java).
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import re
 import shutil
 import socket
@@ -22,10 +24,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import pytest
 import requests
 
+from tests.catalogs.postgresql_server import PASSWORD, USER, PostgreSQL
 from tests.catalogs.rest_server import CREDENTIAL, RestCatalog
+from tests.catalogs.trino_java import has_module, trino_java
 from tests.io.ivy_jars import ivy_jars
 from tests.io.whole_folder import unpack, whole_folder
 
@@ -34,7 +37,8 @@ FILES = (f"io.trino:trino-server-core:{VERSION}@tar.gz", f"io.trino:trino-iceber
 OLDEST = 24  # Java
 START_SECONDS = 240
 
-_JVM = ("-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "--add-modules=jdk.incubator.vector", "-Djdk.attach.allowAttachSelf=true")
+_JVM = ("-Xmx1G", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djdk.attach.allowAttachSelf=true")
+_VECTORS = "jdk.incubator.vector"  # Trino asks for it and runs without it
 _READ: dict[str, Callable[[Any], Any]] = {
     "decimal": Decimal,
     "real": lambda text: float(np.float32(text)),  # sent with as many digits as tell it from other floats of 32 bits
@@ -44,11 +48,37 @@ _READ: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class Trino:
-    """A server with catalog `lake`."""
+def by_rest(server: RestCatalog) -> dict[str, str]:
+    """How Trino reaches a lake's REST catalog (docs/how-to/query.md)."""
+    return {
+        "iceberg.catalog.type": "rest",
+        "iceberg.rest-catalog.uri": server.uri,
+        "iceberg.rest-catalog.security": "OAUTH2",
+        "iceberg.rest-catalog.oauth2.credential": CREDENTIAL,
+        "iceberg.rest-catalog.oauth2.server-uri": f"{server.uri}/v1/oauth/tokens",
+        "iceberg.rest-catalog.case-insensitive-name-matching": "true",
+    }
 
-    def __init__(self, folder: Path, catalog: RestCatalog, s3: Mapping[str, str]) -> None:
-        self._java, self._home = java(), program()
+
+def by_postgresql(server: PostgreSQL, warehouse: str) -> dict[str, str]:
+    """How Trino reaches a lake's catalog in PostgreSQL (docs/how-to/query.md)."""
+    return {
+        "iceberg.catalog.type": "jdbc",
+        "iceberg.jdbc-catalog.catalog-name": "lake",
+        "iceberg.jdbc-catalog.driver-class": "org.postgresql.Driver",
+        "iceberg.jdbc-catalog.connection-url": server.catalog.partition("?")[0],
+        "iceberg.jdbc-catalog.connection-user": USER,
+        "iceberg.jdbc-catalog.connection-password": PASSWORD,
+        "iceberg.jdbc-catalog.default-warehouse-dir": warehouse,
+        "iceberg.jdbc-catalog.schema-version": "V1",
+    }
+
+
+class Trino:
+    """A server with catalog `lake`. catalog: the settings of by_rest or by_postgresql."""
+
+    def __init__(self, folder: Path, catalog: Mapping[str, str], s3: Mapping[str, str]) -> None:
+        self._java, self._home = trino_java(OLDEST), program()
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
@@ -69,11 +99,7 @@ class Trino:
         }
         lake = {
             "connector.name": "iceberg",
-            "iceberg.catalog.type": "rest",
-            "iceberg.rest-catalog.uri": catalog.uri,
-            "iceberg.rest-catalog.security": "OAUTH2",
-            "iceberg.rest-catalog.oauth2.credential": CREDENTIAL,
-            "iceberg.rest-catalog.oauth2.server-uri": f"{catalog.uri}/v1/oauth/tokens",
+            **catalog,
             "fs.native-s3.enabled": "true",
             "s3.endpoint": s3["AWS_ENDPOINT_URL_S3"],
             "s3.region": s3["AWS_REGION"],
@@ -84,13 +110,15 @@ class Trino:
         for path, said in ((folder / "config.properties", settings), (folder / "catalog" / "lake.properties", lake)):
             path.write_text("".join(f"{name}={value}\n" for name, value in said.items()))
         self._process: subprocess.Popen[bytes] | None = None
+        self._deadline = 0.0
 
     def __enter__(self) -> Self:
-        command = [self._java, *_JVM, f"-Dconfig={self._folder / 'config.properties'}", "-cp", f"{self._home / 'lib'}/*"]
+        modules = [f"--add-modules={_VECTORS}"] if has_module(self._java, _VECTORS) else []
+        command = [self._java, *_JVM, *modules, f"-Dconfig={self._folder / 'config.properties'}", "-cp", f"{self._home / 'lib'}/*"]
         log = self._folder / "log"
         with log.open("wb") as out:
             self._process = subprocess.Popen([*command, "io.trino.server.TrinoServer"], stdout=out, stderr=out, cwd=self._folder)
-        deadline = time.monotonic() + START_SECONDS
+        self._deadline = time.monotonic() + START_SECONDS
         while True:
             try:
                 if requests.get(f"http://127.0.0.1:{self._port}/v1/info", timeout=5).json()["starting"] is False:
@@ -98,7 +126,7 @@ class Trino:
                     return self
             except (requests.RequestException, RuntimeError):
                 pass
-            if self._process.poll() is not None or time.monotonic() > deadline:
+            if self._process.poll() is not None or time.monotonic() > self._deadline:
                 self._process.kill()
                 raise RuntimeError(f"Trino does not start:\n{log.read_text(errors='replace')[-4000:]}")
             time.sleep(0.5)
@@ -109,34 +137,32 @@ class Trino:
             self._process.wait()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The result of a statement, as Python's values."""
+        """The result of a statement, as Python's values. Raises RuntimeError."""
+        while True:
+            columns, rows, error = self._asked(sql)
+            if error is None:
+                return [{c["name"]: _value(c["type"], v) for c, v in zip(columns, row, strict=True)} for row in rows]
+            starting = error["errorName"] == "NO_NODES_AVAILABLE"  # of a server that does not know its own node yet
+            if not starting or time.monotonic() > self._deadline:
+                raise RuntimeError(f"{sql}: {error['message']}")
+            time.sleep(0.5)
+
+    def _asked(self, sql: str) -> tuple[list[dict[str, Any]], list[list[Any]], dict[str, Any] | None]:
+        """Columns, rows, and the error."""
         headers = {"X-Trino-User": "tests", "X-Trino-Time-Zone": "UTC", "X-Trino-Client-Capabilities": "PARAMETRIC_DATETIME"}
         said = requests.post(f"http://127.0.0.1:{self._port}/v1/statement", data=sql.encode(), headers=headers, timeout=120).json()
         columns, rows = [], list[list[Any]]()
         while True:
-            if "error" in said:
-                raise RuntimeError(f"{sql}: {said['error']['message']}")
             columns = said.get("columns", columns)
             rows += said.get("data", [])
-            if "nextUri" not in said:
-                break
+            if "error" in said or "nextUri" not in said:
+                return columns, rows, said.get("error")
             said = requests.get(said["nextUri"], headers=headers, timeout=120).json()
-        return [{c["name"]: _value(c["type"], v) for c, v in zip(columns, row, strict=True)} for row in rows]
 
 
 def _value(kind: str, value: Any) -> Any:
     read = _READ.get(re.split(r"[( ]", kind)[0])
     return value if value is None or read is None else read(value)
-
-
-def java() -> str:
-    """A Java that runs Trino; skips the test without one."""
-    given = os.environ.get("TIDELAKE_TRINO_JAVA")
-    for program in [given] if given else sorted(map(str, Path("/usr/lib/jvm").glob("*/bin/java")), reverse=True):
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-        if (found := re.search(r'version "(\d+)', said)) and int(found[1]) >= OLDEST:
-            return program
-    pytest.skip(f"needs Java {OLDEST} or newer for Trino: install one, or TIDELAKE_TRINO_JAVA=/path/to/bin/java")
 
 
 def program() -> Path:
