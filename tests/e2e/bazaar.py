@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,13 @@ def schemas_for(workload: Workload, folder: Path) -> Path:
     return made
 
 
+def check(lake: Lake, workload: Workload, protocol: str, hour: datetime) -> None:
+    """The tables of the hour's cut are the truth, all of them."""
+    found = compare(lake, workload, protocol, hour)
+    assert len(found) >= 6
+    assert {table: said for table, said in found.items() if said} == {}
+
+
 def copy(bazaar: Bazaar, folder: Path) -> Bazaar:
     """The same workload in another folder, to be spoilt."""
     shutil.copytree(bazaar.folder, folder)
@@ -96,4 +104,4 @@ def edit_jsonl(path: Path, change: Callable[[list[dict[str, Any]]], None]) -> No
     path.write_bytes(gzip.compress("\n".join(json.dumps(r) for r in records).encode(), mtime=0))
 
 
-__all__ = ["FEED", "Bazaar", "copy", "differences", "edit_jsonl", "make"]
+__all__ = ["FEED", "Bazaar", "check", "copy", "differences", "edit_jsonl", "make"]

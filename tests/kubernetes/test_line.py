@@ -19,11 +19,11 @@ import pytest
 
 from tests.checkout import CHECKOUT
 from tests.conftest import FreshUri
+from tests.e2e import bazaar
 from tests.kubernetes.manifests import applied, objects, template
 from tests.kubernetes.nodes import Cluster, executors
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import generate
-from tidelake.demo.play import compare
 from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
 from tidelake.tso import format_hour
@@ -98,9 +98,7 @@ def test_an_hour_in_pods_is_the_truth(s3: FreshUri, tmp_path: Path) -> None:
         spec_follows_the_template(one, name)
         assert [value for value in values.values() if len(value) > 8 and value in json.dumps(one)] == [], "a secret in a pod"
     with Lake.of(load_feed(schemas, FEED, places)) as lake:
-        differences = compare(lake, workload, PROTOCOL, workload.hours[0])
-        assert len(differences) >= 6
-        assert {table: what for table, what in differences.items() if what} == {}
+        bazaar.check(lake, workload, PROTOCOL, workload.hours[0])
 
 
 def allowed() -> set[tuple[str, str]]:

@@ -17,10 +17,10 @@ import pytest
 
 from tests.conftest import FreshUri
 from tests.e2e import bazaar
+from tests.spark import event_log
 from tests.spark.cluster import Cluster
 from tidelake.config.feed import load_feed
 from tidelake.demo.generate import Workload, generate
-from tidelake.demo.play import compare
 from tidelake.demo.verify import differences
 from tidelake.io.storage import open_store
 from tidelake.lake.opened import Lake
@@ -64,10 +64,10 @@ def test_the_line_on_two_workers_is_the_truth(s3: FreshUri, tmp_path: Path) -> N
     with Cluster(tmp_path / "cluster", workers=2) as cluster:
         done = _driven(cluster, commands, variables)
         assert cluster.executors() == [1, 1]
-        tasks = cluster.tasks()
+        tasks = event_log.tasks(cluster.events)
         assert set(tasks) == {"0", "1"}, "of the executors that the workers started, none of the driver"
         assert min(tasks.values()) > 20, tasks
-        assert os.environ["AWS_SECRET_ACCESS_KEY"] not in cluster.log().read_text()
+        assert os.environ["AWS_SECRET_ACCESS_KEY"] not in event_log.event_log(cluster.events).read_text()
         assert cluster.left_in("temp") == [], "executors write nothing to a path of the driver's"
     _compare(done, workload, between, variables, Path(variables["TIDELAKE_SCHEMAS"]))
 
@@ -91,9 +91,7 @@ def _driven(cluster: Cluster, commands: list[list[str]], variables: dict[str, st
 def _compare(done: _Run, workload: Workload, between: int, variables: dict[str, str], schemas: Path) -> None:
     with Lake.of(load_feed(schemas, FEED, variables)) as lake:
         for hour in workload.hours[:2]:
-            found = compare(lake, workload, PROTOCOL, hour)
-            assert len(found) >= 6
-            assert {t: d for t, d in found.items() if d} == {}
+            bazaar.check(lake, workload, PROTOCOL, hour)
         assert lake._spark is None, "these are cuts, which need no Spark here"
     assert "every table holds the same rows as before" in done.printed
     asof = [json.loads(line) for line in (done.folder / "asof.jsonl").read_text().splitlines()]
