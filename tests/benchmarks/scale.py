@@ -20,6 +20,7 @@ from tests.benchmarks import child
 from tests.benchmarks.figures import Figure, missed
 from tests.benchmarks.scale_archive import MASK_KEY, VALUES, Size, make, names
 from tests.benchmarks.scale_lines import HEAP, MIB, WHOLE, line_of, lines, shares, show
+from tests.benchmarks.scale_messages import STATEMENTS
 
 WINDOW = Size(rows=1_000_000, changes=1_000_000, keys=200_000)
 MERGED = ("plain", "masked", "zero-dates")  # values that the plain pipeline reads and merges
@@ -75,7 +76,7 @@ def compare(console: Console, size: Size, passes: int) -> int:
 
 def statement(console: Console, size: Size, passes: int) -> int:
     """The hour with a statement that rewrites every table, after the same hour without it."""
-    sizes = {"rewrite": size, "statement": replace(size, statement=True)}
+    sizes = {"rewrite": replace(size, statement=None), "statement": size}
     show(console, lines(console, sizes, passes), sizes)
     return 0
 
@@ -97,14 +98,14 @@ def main() -> int:
     )
     kind.add_argument(
         "--statement",
-        action="store_true",
-        help="an hour that begins with ADD COLUMN of every table, so that compact rewrites it, after the same hour without the statement, "
-        "which rewrites the tables too if it has many changes",
+        choices=STATEMENTS,
+        help="an hour that begins with ADD COLUMN … DEFAULT of every table, or with a new primary key of it, so that compact rewrites it, "
+        "after the same hour without the statement, which rewrites the tables too if it has many changes",
     )
     parser.add_argument("--passes", type=int, default=1, help="of --compare and --statement: the quickest is shown (default: %(default)s)")
     flags = vars(parser.parse_args())
     baseline, passes = not flags.pop("no_baseline"), flags.pop("passes")
-    wanted = {compare: flags.pop("compare"), statement: flags.pop("statement")}
+    wanted = {compare: flags.pop("compare"), statement: flags["statement"] is not None}
     size, console = Size(**flags), Console(width=140)
     for several, chosen in wanted.items():
         if chosen:

@@ -74,8 +74,8 @@ class Size:
 
     rows: of each table after the first hour; changes: row events of each in every later hour, which concern so many keys; hours: how
     many later hours; hot: how many changes of an hour are of one key; seeded: the tables begin with an export; values: one of VALUES;
-    statement: the second hour begins with an ADD COLUMN of every table; buckets: of each table, else those of so many rows if seeded;
-    wide: bytes of each note.
+    statement: the one of scale_messages.STATEMENTS that the second hour begins with, for every table; buckets: of each table, else those of
+    so many rows if seeded; wide: bytes of each note.
     """
 
     tables: int = 1
@@ -86,7 +86,7 @@ class Size:
     hot: int = 0
     seeded: bool = False
     values: str = "plain"
-    statement: bool = False
+    statement: str | None = None
     buckets: int | None = None
     wide: int = 0
 
@@ -194,10 +194,13 @@ def _messages(size: Size, partition: int, number: int) -> Iterator[tuple[pa.Arra
     """Keys and values of messages."""
     ts, sent, rows, avro = from_ms(_ms(number)), 0, _rows(size, partition, number), size.values == "avro"
     shape = scale_messages.Shape(
-        keyless=size.values == "keyless", zero_dates=size.values == "zero-dates", extra=size.statement and number > 0, wide=size.wide
+        keyless=size.values == "keyless",
+        zero_dates=size.values == "zero-dates",
+        statement=size.statement if number else None,
+        wide=size.wide,
     )
-    if shape.extra and number == 1:
-        yield scale_messages.statements(names(size), ts + 1)
+    if shape.statement and number == 1:
+        yield scale_messages.statements(shape.statement, names(size), ts + 1)
     for table, name in enumerate(names(size)):
         for part in rows.parts(shape.chunk):
             stamps = ts + (np.arange(sent + 1, sent + 1 + len(part)) << 8)

@@ -12,7 +12,10 @@ import pyarrow.compute as pc
 from tests.benchmarks.scale_rows import UPDATE, Rows, cells, join, text
 
 BATCH = 16  # rows of a message
-ADD_COLUMN = "ALTER TABLE `{name}` ADD COLUMN `extra` INT NOT NULL DEFAULT 7"
+STATEMENTS = {
+    "column": "ALTER TABLE `{name}` ADD COLUMN `extra` INT NOT NULL DEFAULT 7",
+    "key": "ALTER TABLE `{name}` DROP PRIMARY KEY, ADD PRIMARY KEY (`buyer`, `id`)",
+}
 _VERSION = (1).to_bytes(8, "big")
 _CHUNK_BYTES = 64 << 20
 _HEADS = {
@@ -27,15 +30,16 @@ _HEADS = {
 }
 _WIDE = {"note": '"t":251,"f":64'}
 _KEYLESS = {"id": '"t":8,"f":0'}
+_NEW_KEY = {"buyer": '"t":15,"h":true,"f":10'}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """keyless: no column is marked as key; zero_dates, extra, wide: of `scale_rows.cells`."""
+    """keyless: no column is marked as key; statement: the one of STATEMENTS that was executed; zero_dates, wide: of `scale_rows.cells`."""
 
     keyless: bool = False
     zero_dates: bool = False
-    extra: bool = False
+    statement: str | None = None
     wide: int = 0
 
     @property
@@ -58,10 +62,10 @@ def messages(name: str, rows: Rows, stamps: np.ndarray, shape: Shape) -> tuple[p
     return _batches(keys, shape.batch, _VERSION), _batches(join(values, "}"), shape.batch)
 
 
-def statements(names: Sequence[str], ts: int) -> tuple[pa.Array, pa.Array]:
-    """ADD COLUMN of every table, in messages of their own."""
+def statements(kind: str, names: Sequence[str], ts: int) -> tuple[pa.Array, pa.Array]:
+    """One of STATEMENTS for every table, in messages of their own."""
     keys = pa.array([f'{{"ts":{ts},"scm":"shop","tbl":"{name}","t":2}}' for name in names])
-    values = pa.array([f'{{"q":"{ADD_COLUMN.format(name=name)}","t":5}}' for name in names])
+    values = pa.array([f'{{"q":"{STATEMENTS[kind].format(name=name)}","t":5}}' for name in names])
     return _batches(keys, 1, _VERSION), _batches(values, 1)
 
 
@@ -71,9 +75,9 @@ def resolved(ts: int) -> tuple[pa.Array, pa.Array]:
 
 
 def _images(rows: Rows, shape: Shape) -> pa.Array:
-    heads = _HEADS | (_KEYLESS if shape.keyless else {}) | (_WIDE if shape.wide else {})
+    heads = _HEADS | (_KEYLESS if shape.keyless else {}) | (_WIDE if shape.wide else {}) | (_NEW_KEY if shape.statement == "key" else {})
     parts, before = list[pa.Array | str](), "{"
-    for name, values in cells(rows, zero_dates=shape.zero_dates, extra=shape.extra, wide=shape.wide).items():
+    for name, values in cells(rows, zero_dates=shape.zero_dates, extra=shape.statement == "column", wide=shape.wide).items():
         quote = '"' if pa.types.is_string(values.type) else ""
         parts += [f'{before}"{name}":{{{heads[name]},"v":{quote}', values.cast(pa.string())]
         before = f"{quote}}},"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.benchmarks.scale_archive import Size, make
 from tests.benchmarks.scale_avro import schemas, varints
+from tests.benchmarks.scale_messages import STATEMENTS
 from tests.benchmarks.scale_rows import Rows, cells
 from tidelake.demo.messages.varints import zigzag
 from tidelake.history.event import MESSAGE, Event
@@ -57,15 +58,21 @@ def test_every_key_is_filled_once_and_changes_follow_one_another(tmp_path: Path,
         state[after[0]] = after
 
 
-def test_the_statement_comes_before_the_rows_of_its_hour_in_every_partition(tmp_path: Path) -> None:
-    found = events(tmp_path, replace(SIZE, hours=1, statement=True))
+@pytest.mark.parametrize("kind", STATEMENTS)
+def test_the_statement_comes_before_the_rows_of_its_hour_in_every_partition(tmp_path: Path, kind: str) -> None:
+    found = events(tmp_path, replace(SIZE, hours=1, statement=kind))
     at = [n for n, e in enumerate(found) if e.kind == "ddl"]
     assert len(at) == 4
-    assert {found[n].ddl for n in at} == {"ALTER TABLE `t000` ADD COLUMN `extra` INT NOT NULL DEFAULT 7"}
+    assert {found[n].ddl for n in at} == {STATEMENTS[kind].format(name="t000")}
     ts = found[at[0]].commit_ts or 0
-    with_extra = [len(e.after or []) == 8 for e in found if e.kind == "row"]
-    assert with_extra == [(e.commit_ts or 0) > ts for e in found if e.kind == "row"]
-    assert sum(with_extra) == SIZE.changes
+    rows = [e for e in found if e.kind == "row"]
+    new = [len(e.after or []) == 8 if kind == "column" else _key(e) == {"id", "buyer"} for e in rows]
+    assert new == [(e.commit_ts or 0) > ts for e in rows]
+    assert sum(new) == SIZE.changes
+
+
+def _key(e: Event) -> set[str]:
+    return {c.name for c in e.row_schema.columns if c.key} if e.row_schema else set()
 
 
 def test_numbers_are_written_as_the_demo_writes_them() -> None:
