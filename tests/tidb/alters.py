@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from random import Random
 
+from tests.tidb.dialect import Clause
 from tests.tidb.filled import ODD
 from tests.tidb.present import DATABASE, Present, SourceField, mysql_type
 from tests.tidb.values import any_type, literal, near_type
@@ -12,7 +13,6 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.query.verify.cell_texts import quoted
 
 _OF_A_KIND = 8  # statements of a kind that are tried before another kind is drawn
-Clause = Callable[[Random, Present], str]
 OWN_DEFAULTS = {  # literals that need more than reading: rounded, converted, shortened
     "integers": ["'7'", "TRUE", "FALSE", "1.5", "'2.5'", "b'101'", "0x41", "1e1", "-0", "'-3'", "+4"],
     "decimal": ["'1.005'", "1e-1", "2.5", "TRUE", "'-0'", "0x10", "12.34567"],
@@ -27,13 +27,16 @@ OWN_DEFAULTS = {  # literals that need more than reading: rounded, converted, sh
 
 def statements(random: Random, table: Present) -> Iterator[tuple[str, str]]:
     """(its kind, the statement), some of each kind, without end."""
+    every, weights = CLAUSES | table.dialect.more, _WEIGHTS | table.dialect.weights
+    weighted = [kind for kind in every for _ in range(weights.get(kind, 1))]
     while True:
-        kind = random.choice(_WEIGHTED)
+        kind = random.choice(weighted)
         for _ in range(_OF_A_KIND):
-            yield kind, CLAUSES[kind](random, table)
+            yield kind, every[kind](random, table)
 
 
-def _alter(table: Present, clause: str) -> str:
+def alter(table: Present, clause: str) -> str:
+    """An ALTER TABLE."""
     return f"ALTER TABLE {table.sql} {clause}"
 
 
@@ -65,31 +68,34 @@ def _definition(random: Random, sql: str, mysql: MysqlType) -> str:
     return " ".join(filter(None, [sql, null, default, comment]))
 
 
-def _position(random: Random, table: Present) -> str:
-    return random.choice(["", "", "FIRST", f"AFTER {quoted(random.choice(table.fields).name)}"])
+def position(random: Random, table: Present) -> str:
+    """Where a column goes: never after a virtual one, which has no place in the lake."""
+    return random.choice(["", "", "FIRST", f"AFTER {quoted(random.choice(table.sent).name)}"])
 
 
-def _fresh(random: Random, table: Present) -> str:
+def fresh(random: Random, table: Present) -> str:
+    """A name that no column has, quoted."""
     taken = {f.name.lower() for f in table.fields}
     return quoted(next(n for n in [random.choice(ODD), *(f"n{i}" for i in range(99))] if n.lower() not in taken))
 
 
-def _added(random: Random, table: Present) -> str:
-    sql = any_type(random)
-    return f"{_fresh(random, table)} {_definition(random, sql, mysql_type(sql))}"
+def added(random: Random, table: Present) -> str:
+    """The definition of a column that the table does not have."""
+    sql = any_type(random, table.dialect.families)
+    return f"{fresh(random, table)} {_definition(random, sql, mysql_type(sql))}"
 
 
 def _add(random: Random, table: Present) -> str:
-    return _alter(table, f"ADD COLUMN {_added(random, table)} {_position(random, table)}")
+    return alter(table, f"ADD COLUMN {added(random, table)} {position(random, table)}")
 
 
 def _add_generated(random: Random, table: Present) -> str:
     of = random.choice(table.fields)
     how = random.choice([f"BIGINT AS (CHAR_LENGTH({quoted(of.name)}))", f"VARCHAR(99) AS (CONCAT('<', {quoted(of.name)}, '>'))"])
-    return _alter(table, f"ADD COLUMN {_fresh(random, table)} {how} {random.choice(['', 'VIRTUAL', 'STORED'])}")
+    return alter(table, f"ADD COLUMN {fresh(random, table)} {how} {random.choice(['', 'VIRTUAL', 'STORED'])}")
 
 
-def _ordinary(random: Random, table: Present, *, with_key: float = 0.15) -> SourceField:
+def ordinary(random: Random, table: Present, *, with_key: float = 0.15) -> SourceField:
     """A column to change, seldom one of the key."""
     key = random.random() < with_key
     fit = [f for f in table.fields if f.key is key and not f.generated]
@@ -97,11 +103,13 @@ def _ordinary(random: Random, table: Present, *, with_key: float = 0.15) -> Sour
 
 
 def _drop(random: Random, table: Present) -> str:
-    return _alter(table, f"DROP COLUMN {quoted(_ordinary(random, table).name)}")
+    return alter(table, f"DROP COLUMN {quoted(ordinary(random, table).name)}")
 
 
-def _modified(random: Random, field: SourceField) -> str:
-    sql = random.choice([field.sql, near_type(random, field.type), near_type(random, field.type), any_type(random)])
+def modified(random: Random, table: Present, field: SourceField) -> str:
+    """Another definition of a column, without its name."""
+    has = table.dialect.families
+    sql = random.choice([field.sql, near_type(random, field.type, has), near_type(random, field.type, has), any_type(random, has)])
     null = random.choice(["", "NOT NULL"]) if field.nullable else random.choice(["NOT NULL", "NOT NULL", "NULL"])
     mysql = mysql_type(sql)
     default = f"DEFAULT {_default(random, mysql)}" if random.random() < 0.2 and _family(mysql) else ""
@@ -109,52 +117,51 @@ def _modified(random: Random, field: SourceField) -> str:
 
 
 def _modify(random: Random, table: Present) -> str:
-    field = _ordinary(random, table)
-    return _alter(table, f"MODIFY COLUMN {quoted(field.name)} {_modified(random, field)} {_position(random, table)}")
+    field = ordinary(random, table)
+    return alter(table, f"MODIFY COLUMN {quoted(field.name)} {modified(random, table, field)} {position(random, table)}")
 
 
 def _change(random: Random, table: Present) -> str:
-    field = _ordinary(random, table)
-    return _alter(table, f"CHANGE {quoted(field.name)} {_fresh(random, table)} {_modified(random, field)}")
+    field = ordinary(random, table)
+    return alter(table, f"CHANGE {quoted(field.name)} {fresh(random, table)} {modified(random, table, field)}")
 
 
 def _rename(random: Random, table: Present) -> str:
-    return _alter(table, f"RENAME COLUMN {quoted(random.choice(table.fields).name)} TO {_fresh(random, table)}")
+    return alter(table, f"RENAME COLUMN {quoted(random.choice(table.fields).name)} TO {fresh(random, table)}")
 
 
 def _set_default(random: Random, table: Present) -> str:
-    field = _ordinary(random, table, with_key=0)
+    field = ordinary(random, table, with_key=0)
     how = "DROP DEFAULT" if random.random() < 0.4 else f"SET DEFAULT {_default(random, field.type)}"
-    return _alter(table, f"ALTER COLUMN {quoted(field.name)} {how}")
+    return alter(table, f"ALTER COLUMN {quoted(field.name)} {how}")
 
 
 def _add_index(random: Random, table: Present) -> str:
     names = ", ".join(quoted(f.name) for f in random.sample(table.fields, k=random.choice([1, 2])))
-    return _alter(table, f"ADD {random.choice(['INDEX', 'UNIQUE INDEX', 'KEY'])} `i{random.randrange(99)}` ({names})")
+    return alter(table, f"ADD {random.choice(['INDEX', 'UNIQUE INDEX', 'KEY'])} `i{random.randrange(99)}` ({names})")
 
 
 def _drop_index(random: Random, table: Present) -> str:
-    return _alter(table, f"DROP INDEX {quoted(random.choice(table.indexes or ('none',)))}")
+    return alter(table, f"DROP INDEX {quoted(random.choice(table.indexes or ('none',)))}")
 
 
 def _rename_index(random: Random, table: Present) -> str:
-    return _alter(table, f"RENAME INDEX {quoted(random.choice(table.indexes or ('none',)))} TO `j{random.randrange(99)}`")
+    return alter(table, f"RENAME INDEX {quoted(random.choice(table.indexes or ('none',)))} TO `j{random.randrange(99)}`")
 
 
 def _key(random: Random, table: Present) -> str:
     names = ", ".join(quoted(f.name) for f in random.sample(table.fields, k=random.choice([1, 1, 2])))
-    add, drop = f"ADD PRIMARY KEY ({names}) NONCLUSTERED", f"DROP INDEX {quoted(random.choice(table.indexes or ('none',)))}"
-    return _alter(table, random.choice([add, f"ADD UNIQUE INDEX `u` ({names}), DROP PRIMARY KEY", f"{drop}, {add}", "DROP PRIMARY KEY"]))
+    add, drop = f"ADD PRIMARY KEY ({names}){table.dialect.primary}", f"DROP INDEX {quoted(random.choice(table.indexes or ('none',)))}"
+    return alter(table, random.choice([add, f"ADD UNIQUE INDEX `u` ({names}), DROP PRIMARY KEY", f"{drop}, {add}", "DROP PRIMARY KEY"]))
 
 
 def _charset(random: Random, table: Present) -> str:
-    to = random.choice(["utf8mb4 COLLATE utf8mb4_bin", "utf8mb4 COLLATE utf8mb4_general_ci", "utf8mb4"])
-    return _alter(table, random.choice([f"CONVERT TO CHARACTER SET {to}", f"DEFAULT CHARACTER SET {to}"]))
+    to = random.choice(table.dialect.charsets)
+    return alter(table, random.choice([f"CONVERT TO CHARACTER SET {to}", f"DEFAULT CHARACTER SET {to}"]))
 
 
 def _options(random: Random, table: Present) -> str:
-    options = ["COMMENT = 'it''s'", "AUTO_ID_CACHE 100", "SHARD_ROW_ID_BITS = 2", "ALTER INDEX `uk` INVISIBLE", "AUTO_INCREMENT = 500"]
-    return _alter(table, random.choice([*options, "AUTO_RANDOM_BASE = 900", "ADD CONSTRAINT `chk` CHECK (`id` > -9)", "ENGINE = InnoDB"]))
+    return alter(table, random.choice(table.dialect.options))
 
 
 def _partition(random: Random, table: Present) -> str:
@@ -171,28 +178,23 @@ def _partition(random: Random, table: Present) -> str:
         "REORGANIZE PARTITION `p0`, `p1` INTO (PARTITION `q` VALUES LESS THAN ('2026-01-04',MAXVALUE))",
         "REORGANIZE PARTITION `p1` INTO (PARTITION `q1` VALUES LESS THAN (6), PARTITION `q2` VALUES LESS THAN (8))",
     ]
-    return _alter(table, random.choice(clauses))
+    return alter(table, random.choice(clauses))
 
 
 def _repartition(random: Random, table: Present) -> str:
-    ways = [
-        "HASH (`id`) PARTITIONS 2",
-        "KEY (`id`) PARTITIONS 4",
-        "RANGE (`id`) (PARTITION `a` VALUES LESS THAN (5), PARTITION `b` VALUES LESS THAN (MAXVALUE))",
-    ]
-    return _alter(table, random.choice(["REMOVE PARTITIONING", *(f"PARTITION BY {w}" for w in ways)]))
+    return alter(table, random.choice(["REMOVE PARTITIONING", *(f"PARTITION BY {w}" for w in table.dialect.ways)]))
 
 
 def _several(random: Random, table: Present) -> str:
     """Clauses about different columns."""
     one, other = random.sample(table.fields, k=2)
     clauses = [
-        f"ADD COLUMN {_added(random, table)}",
-        f"MODIFY {quoted(one.name)} {_modified(random, one)}",
+        f"ADD COLUMN {added(random, table)}",
+        f"MODIFY {quoted(one.name)} {modified(random, table, one)}",
         f"DROP COLUMN {quoted(other.name)}",
     ]
     clauses += [f"ADD INDEX `m{random.randrange(99)}` ({quoted(one.name)})", f"RENAME COLUMN {quoted(other.name)} TO `renamed`"]
-    return _alter(table, ", ".join(random.sample(clauses, k=2)))
+    return alter(table, ", ".join(random.sample(clauses, k=2)))
 
 
 def _rename_table(random: Random, table: Present) -> str:
@@ -204,7 +206,7 @@ def _truncate(random: Random, table: Present) -> str:
     return f"TRUNCATE TABLE {table.sql}"
 
 
-CLAUSES: dict[str, Clause] = {
+CLAUSES: Mapping[str, Clause] = {
     "add column": _add,
     "add generated column": _add_generated,
     "drop column": _drop,
@@ -233,4 +235,3 @@ _WEIGHTS = {
     "rename column": 2,
     "drop column": 2,
 }
-_WEIGHTED = [kind for kind in CLAUSES for _ in range(_WEIGHTS.get(kind, 1))]

@@ -14,6 +14,7 @@ from tests.lake.histories import Feeder, Message, ddl, feeder, publish, resolved
 from tests.tidb.present import DATABASE, Cells, Present, Source, rows
 from tidelake.config.policy import Policy
 from tidelake.config.table_name import written
+from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import Event
 from tidelake.io.mysql import reader
 from tidelake.lake.ddl_ledger import entries
@@ -81,12 +82,21 @@ class Copy:
     def differences(self, table: Present, ts: int) -> list[str]:
         """How the lake's table differs from the server's at a cut: columns, types, rows."""
         _, life = life_at(self.lake, written(DATABASE, table.name), ts)
-        here, there = [(c.name, c.type) for c in life.columns], [(f.name, f.type) for f in table.sent]
+        alike = _as_long if self.server.dialect.grows_text else _as_is
+        here, there = [(c.name, alike(c.type)) for c in life.columns], [(f.name, alike(f.type)) for f in table.sent]
         out = [] if here == there else [f"columns: {_unlike(here, there)}"]
         found = self.compared(table, ts)
         if found.rows_here != found.rows_upstream:
             out.append(f"{found.rows_here} rows here, {found.rows_upstream} upstream")
         return out + [str(r) for r in found.rows] + found.unlisted
+
+
+def _as_is(mysql: MysqlType) -> MysqlType:
+    return mysql
+
+
+def _as_long(mysql: MysqlType) -> MysqlType:
+    return MysqlType("text") if mysql.word.endswith("text") else mysql
 
 
 def _unlike(here: Sequence[object], there: Sequence[object]) -> str:

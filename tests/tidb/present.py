@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
+from tests.tidb.dialect import Dialect
 from tests.tidb.values import string
 from tidelake.history.ddl.changes import CreateTable
 from tidelake.history.ddl.column_types import MysqlType
@@ -25,10 +26,12 @@ class Source(Protocol):
     Attributes:
         kind: What `verify` takes it for.
         float_text: SQL of a FLOAT or DOUBLE with all its digits; {} is the column.
+        dialect: What its tables and statements are made of.
     """
 
     kind: SourceCell
     float_text: str
+    dialect: Dialect
 
     @property
     def url(self) -> str:
@@ -74,13 +77,14 @@ class SourceField:
 
 @dataclass(frozen=True)
 class Present:
-    """A table of the server's database d."""
+    """A table of the server's database d. dialect: of the server."""
 
     name: str
     create: str
     fields: tuple[SourceField, ...]
     indexes: tuple[str, ...]
     partitions: tuple[str, ...]
+    dialect: Dialect
 
     @property
     def sql(self) -> str:
@@ -135,6 +139,7 @@ def present(server: Source, table: str) -> Present:
         ),
         indexes=tuple(str(i) for (i,) in indexes if i != "PRIMARY"),
         partitions=tuple(str(p) for (p,) in parts if p is not None),
+        dialect=server.dialect,
     )
 
 

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from tests.io.sql_session import connected, executed
+from tests.tidb.dialect import TIDB
 from tests.tidb.programs import programs
 from tidelake.query.verify.cell_texts import SourceCell
 
@@ -48,6 +49,7 @@ class TiDB:
 
     kind = SourceCell.tidb
     float_text = "{}"
+    dialect = TIDB
 
     def __init__(self) -> None:
         self._programs = programs()

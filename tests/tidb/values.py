@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from tidelake.history.ddl.column_types import MysqlType
@@ -20,6 +20,7 @@ BITS = ["BIT(1)", "BIT(10)", "BIT(63)", "BIT(64)"]
 ENUMS = ["ENUM('x','y','z')", "ENUM('z','y','x','w')", "ENUM('x','it''s, ok','')", "SET('a','b','c')", "SET('c','b','a','d')"]
 OTHERS = ["JSON", "VECTOR", "VECTOR(3)"]
 FAMILIES = (NUMBERS, EXACT, FLOATS, MOMENTS, TEXTS, FOREIGN, BYTES, BITS, ENUMS, OTHERS)
+Families = Sequence[Sequence[str]]
 FLAVOURS = ("words", "integers", "decimals", "floats", "moments", "json", "members")
 _RANGES = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
 _WORDS = ("", "a", "it's", "Ünï", "中文", "🦀 crab", "tab\tline\nend", "back\\slash", "a|~", "  spaces  ", "A", "x" * 30)
@@ -38,14 +39,14 @@ _DOCUMENTS: tuple[object, ...] = (
 )
 
 
-def any_type(random: Random) -> str:
+def any_type(random: Random, families: Families = FAMILIES) -> str:
     """A type: its family first, so that each is as likely."""
-    return random.choice(random.choice(FAMILIES))
+    return random.choice(random.choice(families))
 
 
-def near_type(random: Random, old: MysqlType) -> str:
+def near_type(random: Random, old: MysqlType, families: Families = FAMILIES) -> str:
     """A type of the same family mostly, into which values are likelier to fit."""
-    family = next((f for f in FAMILIES if old.word.upper() in " ".join(f)), TEXTS)
+    family = next((f for f in families if old.word.upper() in " ".join(f)), TEXTS)
     return random.choice(random.choice([family, family, family, TEXTS, NUMBERS, EXACT]))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tests.io.mysql_server import MySQL
 from tests.io.sql_session import connected, executed
+from tests.upstream.mysql_dialect import MYSQL
 from tidelake.query.verify.cell_texts import SourceCell
 from tidelake.tso import begin_ts, parse_hour
 
@@ -26,6 +27,7 @@ class MySQLSource:
 
     kind = SourceCell.mysql
     float_text = "({}+0e0)"  # by itself a FLOAT has six digits, and a DOUBLE(10,3) three
+    dialect = MYSQL
 
     def __init__(self) -> None:
         self.server = MySQL()
