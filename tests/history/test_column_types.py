@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidelake.config.policy import ValueRules
 from tidelake.errors import ContractError
-from tidelake.history.ddl.column_types import MysqlType, lake_type
+from tidelake.history.ddl.column_types import MysqlType, converts, lake_type
 
 MEMBERS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1).map(tuple)
 
@@ -133,6 +133,8 @@ def test_members_of_any_characters_are_read_back(word: str, members: tuple[str, 
         ("datetime(6)", "datetime", "datetime(6)"),
         ("enum('a','b''c')", "enum", "enum('a','b''c')"),
         ("varbinary(16)", "varbinary", "varbinary(16)"),
+        ("int(6) zerofill", "int unsigned", "int unsigned zerofill"),
+        ("decimal(6,2) unsigned zerofill", "decimal unsigned", "decimal(6,2) unsigned zerofill"),
     ],
 )
 def test_a_type_has_the_protocols_word_and_sql_that_reads_back(text: str, name: str, sql: str) -> None:
@@ -220,3 +222,23 @@ def test_cells_of_binary_types_are_bytes(text: str, binary: bool) -> None:
 )
 def test_only_temporal_types_have_fraction_digits(text: str, digits: int | None) -> None:
     assert MysqlType.parse(text).fraction_digits == digits
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "known"),
+    [
+        ("int(6) zerofill", "varchar(20)", False),  # MySQL: 000042
+        ("decimal(6,2) zerofill", "text", False),
+        ("int(6) zerofill", "bigint", True),
+        ("int unsigned", "varchar(20)", True),
+        ("float", "double(10,3)", False),  # 99999.9921875 becomes 99999.992
+        ("double", "double(10,3)", False),
+        ("double(10,3)", "double(10,2)", False),
+        ("double(10,2)", "double(12,3)", True),
+        ("float(8,2)", "double(10,3)", False),
+        ("double(10,3)", "double", True),
+        ("float", "double", True),
+    ],
+)
+def test_what_values_become_in_another_type_is_known_or_not(old: str, new: str, known: bool) -> None:
+    assert converts(MysqlType.parse(old), MysqlType.parse(new)) is known

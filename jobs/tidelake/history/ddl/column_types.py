@@ -7,7 +7,7 @@ timestamp (an instant), string, binary, array<float>.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.errors import ContractError
@@ -79,8 +79,8 @@ FLOAT_DIGITS = 24  # maximum bits of a FLOAT; FLOAT(25) is a DOUBLE
 class MysqlType:
     """A MySQL type.
 
-    length: characters, bytes, bits, precision or fraction digits; elements: members of ENUM and SET, if known. The display width of
-    integers is left out because it does not affect values.
+    length: characters, bytes, bits, precision or fraction digits; elements: members of ENUM and SET, if known; zerofill: whether the texts
+    of numbers begin with zeros, which not all protocols say. The display width of integers is left out because it does not affect values.
     """
 
     word: str
@@ -88,6 +88,7 @@ class MysqlType:
     length: int | None = None
     scale: int | None = None
     elements: tuple[str, ...] | None = None
+    zerofill: bool = field(default=False, compare=False)
 
     @classmethod
     def parse(cls, text: str) -> MysqlType:
@@ -110,10 +111,11 @@ class MysqlType:
         length, scale = (*(int(n) for n in numbers[:2]), None, None)[:2]
         if word == "decimal" and length is not None:
             scale = scale or 0
-        unsigned = not modifiers.isdisjoint({"unsigned", "zerofill"}) and word in _SIGNABLE
+        zerofill = "zerofill" in modifiers and word in _SIGNABLE
+        unsigned = zerofill or ("unsigned" in modifiers and word in _SIGNABLE)
         if word == "float" and scale is None and length is not None:  # FLOAT(p): the precision only selects the type
-            return cls("double" if length > FLOAT_DIGITS else "float", unsigned)
-        return cls(word, unsigned) if word in _INTEGERS else cls(word, unsigned, length, scale)
+            word, length = "double" if length > FLOAT_DIGITS else "float", None
+        return cls(word, unsigned, *((None, None) if word in _INTEGERS else (length, scale)), zerofill=zerofill)
 
     @property
     def name(self) -> str:
@@ -136,7 +138,8 @@ class MysqlType:
         if self.elements is not None:
             return f"{self.word}({','.join(_quoted(e) for e in self.elements)})"
         numbers = ",".join(str(n) for n in (self.length, self.scale) if n is not None)
-        return f"{self.word}({numbers})" + (" unsigned" if self.unsigned else "") if numbers else self.name
+        bare = f"{self.word}({numbers})" + (" unsigned" if self.unsigned else "") if numbers else self.name
+        return f"{bare} zerofill" if self.zerofill else bare
 
 
 def lake_type(mysql: MysqlType, rules: ValueRules = PLAIN) -> str:
@@ -178,12 +181,31 @@ def converts(old: MysqlType, new: MysqlType) -> bool:
         return old == new
     if new.fraction_digits is not None and old.fraction_digits is not None and not _keeps_fraction(old, new):
         return False
+    if old.zerofill and new.word in _CHARACTERS:
+        return False  # MySQL writes as many zeros as the column shows
+    if new.word in ("float", "double") and new.scale is not None and not _keeps_digits(old, new):
+        return False
     return new.word in _conversions(old) and not _too_wide(old, new) and _keeps_text(old, new)
+
+
+def has_charset(mysql: MysqlType) -> bool:
+    """Whether values are text in a charset of the column."""
+    return mysql.word in _CHARACTERS or mysql.word in ("enum", "set")
+
+
+def same_number(old: MysqlType, new: MysqlType) -> bool:
+    """Whether both types are whole numbers, of which all computations and texts are the same."""
+    return {old.word, new.word} <= _WHOLE and old.unsigned == new.unsigned and not (old.zerofill or new.zerofill)
 
 
 def _keeps_fraction(old: MysqlType, new: MysqlType) -> bool:
     """Whether no value is rounded; the lake has TIME as text with the column's digits, so theirs must stay."""
     return (new.length or 0) == (old.length or 0) or (old.word != "time" and (new.length or 0) > (old.length or 0))
+
+
+def _keeps_digits(old: MysqlType, new: MysqlType) -> bool:
+    """Whether no binary number is rounded to decimal digits, which servers do differently."""
+    return old.word == new.word and old.scale is not None and old.scale <= (new.scale or 0)
 
 
 def _keeps_text(old: MysqlType, new: MysqlType) -> bool:
