@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import singledispatch
 
-from tidelake.config.table_name import written
 from tidelake.errors import OrderError
+from tidelake.history.charsets import in_table
 from tidelake.history.ddl.changes import (
     AddColumn,
     AddPartitions,
@@ -18,7 +18,6 @@ from tidelake.history.ddl.changes import (
     AddUnique,
     Change,
     CoalescePartitions,
-    ColumnDef,
     CreateTable,
     DropColumn,
     DropDatabase,
@@ -27,7 +26,6 @@ from tidelake.history.ddl.changes import (
     DropTable,
     EmptyPartitions,
     ExchangePartition,
-    Index,
     ModifyColumn,
     NoEffect,
     RecoverDatabase,
@@ -37,11 +35,13 @@ from tidelake.history.ddl.changes import (
     RenameTable,
     Repartition,
     ReplacePartitions,
+    TableCharset,
     TableDef,
     TruncateTable,
     Unsupported,
 )
 from tidelake.history.ddl.column_types import converts
+from tidelake.history.generated import renamed_input, with_inputs
 from tidelake.history.incarnations import (
     ALWAYS,
     Catalog,
@@ -52,13 +52,12 @@ from tidelake.history.incarnations import (
     add_column,
     create,
     ended,
-    named_partitions,
     partitioned,
     position,
     reshaped,
-    uniques_of,
 )
 from tidelake.history.keys import add_primary, add_unique, drop_index, drop_primary, rename_index, without_column
+from tidelake.history.liked import created_like
 from tidelake.history.partition_exchange import exchanged
 from tidelake.history.partitions import added, coalesced, dropped, emptied, reorganized
 
@@ -69,7 +68,7 @@ def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
     Raises:
         OrderError: UNSUPPORTED_DDL, TABLE_EXISTS, UNKNOWN_COLUMN.
     """
-    return _apply(change, catalog, ts)
+    return _apply(in_table(catalog, change), catalog, ts)
 
 
 def _refused(message: str) -> OrderError:
@@ -92,6 +91,12 @@ def _(change: NoEffect, catalog: Catalog, ts: int) -> Catalog:
 
 
 @_apply.register
+def _(change: TableCharset, catalog: Catalog, ts: int) -> Catalog:
+    found = catalog.find(change.database, change.table)
+    return catalog if found is None else catalog.with_(replace(found, binary=change.binary))
+
+
+@_apply.register
 def _(change: Unsupported, catalog: Catalog, ts: int) -> Catalog:
     raise _refused(f"this version cannot follow {change.what}")
 
@@ -109,25 +114,7 @@ def _(change: CreateTable, catalog: Catalog, ts: int) -> Catalog:
     like = catalog.find(*change.like) if change.like else None
     if like is None:
         return catalog  # the columns are taken from the first row
-    made = create(catalog, change.database, change.table, _definition(like), ts, guessed=like.guessed)
-    new = made.find(change.database, change.table)
-    assert new is not None
-    former = {c.name: c.former for c in like.columns}
-    columns = tuple(replace(c, former=former[c.name]) for c in new.columns)
-    names = tuple(written(n.database, n.table) for n in like.names)
-    uniques = None if like.uniques is None else uniques_of(_uniques(like), columns)
-    return made.with_(replace(reshaped(new, columns, ts), virtual=like.virtual, like=(*names, *like.like), uniques=uniques))
-
-
-def _definition(i: Incarnation) -> TableDef:
-    """The definition that CREATE TABLE … LIKE copies."""
-    columns = tuple(ColumnDef(name=c.name, type=c.type, nullable=c.nullable) for c in i.columns)
-    names = {c.id: c.name for c in i.columns}
-    key = tuple(names[k] for k in i.key)
-    by = named_partitions(i)
-    if i.key_index in (None, "PRIMARY"):
-        return TableDef(columns=columns, primary_key=key, partitioning=by)
-    return TableDef(columns=columns, unique=(Index(name=i.key_index or "", columns=key),), partitioning=by)
+    return created_like(catalog, like, change.database, change.table, ts)
 
 
 def _is(i: Incarnation, definition: TableDef | None) -> bool:
@@ -138,12 +125,6 @@ def _is(i: Incarnation, definition: TableDef | None) -> bool:
     key = tuple(c.lower() for c in definition.handle.columns) if definition.handle else ()
     same_columns = [(c.name.lower(), c.type) for c in definition.visible] == [(c.name.lower(), c.type) for c in i.columns]
     return same_columns and key == tuple(names[k] for k in i.key)
-
-
-def _uniques(i: Incarnation) -> list[Index]:
-    """The unique indexes that are known, with the names of their columns."""
-    names = {c.id: c.name for c in i.columns}
-    return [Index(name=u.name, columns=tuple(names[k] for k in u.columns)) for u in i.uniques or ()]
 
 
 @_apply.register
@@ -273,6 +254,7 @@ def _(change: AddColumn, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None or any(c.name.lower() == change.column.name.lower() for c in found.columns):
         return catalog  # or the column was seen in earlier rows (a guessed table)
+    found = with_inputs(found, change.column)
     if change.column.virtual:
         return catalog.with_(replace(found, virtual=(*found.virtual, change.column.name)))
     if not change.column.default_known and not found.empty:
@@ -299,6 +281,7 @@ def _(change: ModifyColumn, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
         return catalog
+    found = renamed_input(with_inputs(found, change.column), change.name, change.column.name)
     if change.column.virtual:
         return catalog.with_(replace(found, virtual=(*_unnamed(found, change.name), change.column.name)))
     if _is_virtual(found, change.name):
@@ -311,7 +294,7 @@ def _(change: ModifyColumn, catalog: Catalog, ts: int) -> Catalog:
     nullable = change.column.nullable and not (old.id in found.key and found.key_index == "PRIMARY")
     if nullable and old.id in found.key:
         raise _refused(f"column {old.name!r} of the key of {found.name} becomes nullable")
-    new = replace(_called(found, old, change.column.name), type=change.column.type, nullable=nullable)
+    new = replace(_called(found, old, change.column.name), type=change.column.type, nullable=nullable, stored=change.column.stored)
     columns = [new if c.id == old.id else c for c in found.columns]
     if change.after is not None:
         columns.remove(new)
@@ -325,6 +308,7 @@ def _(change: RenameColumn, catalog: Catalog, ts: int) -> Catalog:
     found = catalog.find(change.database, change.table)
     if found is None:
         return catalog
+    found = renamed_input(found, change.name, change.to)
     if _is_virtual(found, change.name):
         return catalog.with_(replace(found, virtual=(*_unnamed(found, change.name), change.to)))
     old = found.column(change.name)

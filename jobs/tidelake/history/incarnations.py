@@ -35,6 +35,7 @@ class Column:
     default: str | None = None
     since_ts: int = ALWAYS
     former: tuple[str, ...] = ()  # former names
+    stored: bool = False  # a generated column
 
     @property
     def lake_name(self) -> str:
@@ -160,6 +161,8 @@ class Incarnation:
         guessed: The columns come from the messages.
         empty: No row was seen, and none existed before.
         virtual: Names of generated columns that are never sent.
+        inputs: Names, in lower case, of columns that generated columns are computed from.
+        binary: Whether text columns without a charset are bytes.
         removals: Removals of the window.
         past_removals: Removals of earlier windows.
         like: Names, in the spelling of table_name, of the tables that it was created like.
@@ -179,6 +182,8 @@ class Incarnation:
     guessed: bool = False  # no definition: the columns come from the messages
     empty: bool = False
     virtual: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    binary: bool = False
     partitions: Partitions | None = None
     removals: tuple[Removal, ...] = ()
     past_removals: tuple[Removal, ...] = ()
@@ -302,6 +307,8 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
         guessed=guessed,
         empty=ts > ALWAYS and not guessed,
         virtual=tuple(c.name for c in definition.columns if c.virtual),
+        inputs=definition.inputs,
+        binary=definition.binary,
         partitions=partitioned(definition.partitioning, columns, definition.primary_key),
         uniques=None if guessed else uniques_of(definition.unique, columns),
     )
@@ -365,7 +372,7 @@ def add_column(i: Incarnation, column: ColumnDef, ts: int, after: str | None = N
 
 
 def _column(number: int, c: ColumnDef, since_ts: int) -> Column:
-    return Column(id=number, name=c.name, type=c.type, nullable=c.nullable, since_ts=since_ts)
+    return Column(id=number, name=c.name, type=c.type, nullable=c.nullable, since_ts=since_ts, stored=c.stored)
 
 
 def position(i: Incarnation, after: str | None, end: int) -> int:

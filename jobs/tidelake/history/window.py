@@ -21,6 +21,7 @@ from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.history.names import KnownNames, SentNames, same_name
+from tidelake.history.other_servers import check_change
 from tidelake.history.partitions import check_source
 from tidelake.tso import show
 
@@ -123,7 +124,8 @@ def compile_window(
         policy: The feed's policy.
         has_ddl: The messages have every statement. Rows of a defined table with a column that no statement added are then mismatches;
             otherwise, and with `ddl = "ignore"`, the rows add the column.
-        of_tidb: The source is TiDB, so rows of a partition of KEY are known; otherwise a statement that empties one is refused.
+        of_tidb: The source is TiDB. Otherwise statements are refused after which MySQL and MariaDB have other rows (other_servers.py),
+            or that empty a partition of KEY.
 
     Raises:
         OrderError: UNSUPPORTED_DDL, DDL_REFUSED and what `apply` raises, with the statement and the remedy.
@@ -158,7 +160,7 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy, of_tidb: bool) -> t
     if s.commit_ts in policy.ignore_ddl and not s.recorded:
         return catalog, _entry(s, "ignored", why="ignore_ddl contains its commit ts")
     try:
-        after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database))
+        after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database), of_tidb)
         if not of_tidb:
             check_source(catalog, after)
         if policy.ddl == "strict" and after != catalog:
@@ -181,10 +183,12 @@ def _inhabited(catalog: Catalog, sent: SentNames[ObservedTable], ts: int) -> Cat
     return catalog
 
 
-def _apply_all(catalog: Catalog, ts: int, changes: list[Change]) -> Catalog:
+def _apply_all(catalog: Catalog, ts: int, changes: list[Change], of_tidb: bool) -> Catalog:
     for change in changes:
         if change.table and not change.database and not isinstance(change, NoEffect):
             raise OrderError(f"nothing says in which database it looks for table {change.table!r}", code="UNSUPPORTED_DDL")
+        if not of_tidb:
+            check_change(catalog, change)
         catalog = apply(catalog, ts, change)
     return catalog
 

@@ -66,6 +66,7 @@ def plain(sql: str, **changes: object) -> ColumnDef:
         ("BIGINT /*T![auto_rand] AUTO_RANDOM(5) */ NOT NULL", plain("bigint", nullable=False, default="0")),
         ("SERIAL", plain("bigint unsigned", nullable=False, default="0", default_known=False, unique=True)),
         ("INT AS (a + b)", plain("int", virtual=True)),
+        ("INT AS (a) PERSISTENT", plain("int", default_known=False, stored=True)),  # MariaDB's word for STORED
         ("INT GENERATED ALWAYS AS (concat(')', `x`)) VIRTUAL NOT NULL", plain("int", virtual=True, nullable=False, default="0")),
         ("INT GENERATED ALWAYS AS (a) STORED", plain("int", default_known=False, stored=True)),
         ("INT REFERENCES `o` (`id`) ON DELETE SET NULL ON UPDATE CASCADE", plain("int")),

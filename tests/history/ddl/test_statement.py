@@ -36,6 +36,7 @@ from tidelake.history.ddl.changes import (
     RenameTable,
     Repartition,
     ReplacePartitions,
+    TableCharset,
     TableDef,
     TruncateTable,
     Unsupported,
@@ -126,9 +127,10 @@ def test_the_columns_of_the_primary_key_are_not_null() -> None:
     assert [c.nullable for c in definition.columns] == [False, False, True]
 
 
-def test_a_table_s_charset_may_make_its_text_binary() -> None:
-    query = "CREATE TABLE t (a VARCHAR(5), b VARCHAR(5) CHARSET utf8mb4, c INT) DEFAULT CHARACTER SET = BINARY"
-    assert [c.type.sql for c in created(query).columns] == ["varbinary(5)", "varchar(5)", "int"]
+@pytest.mark.parametrize("charset", ["DEFAULT CHARACTER SET = BINARY", "COLLATE binary"])
+def test_a_table_s_charset_may_make_its_text_binary(charset: str) -> None:
+    query = f"CREATE TABLE t (a VARCHAR(5), b VARCHAR(5) CHARSET utf8mb4, c INT, d NCHAR(5), e CHAR(5) ASCII) {charset}"
+    assert [c.type.sql for c in created(query).columns] == ["varbinary(5)", "varchar(5)", "int", "char(5)", "char(5)"]
 
 
 CREATE = "CREATE TABLE t (a INT)"
@@ -203,6 +205,10 @@ def effect(what: str) -> NoEffect:
     return NoEffect(*T, f"ALTER TABLE … {what}")
 
 
+def charset(what: str, *, binary: bool = False, converts: bool = False) -> TableCharset:
+    return TableCharset(*T, f"ALTER TABLE … {what}", binary, converts)
+
+
 HASHED = Partitioning(kind="hash", column="a", partitions=(Partition(name="p0", values=("0",)),))
 TWO = (Partition(name="p0", values=("0",)), Partition(name="p1", values=("1",)))
 
@@ -271,8 +277,10 @@ def unsupported(what: str) -> Unsupported:
         ("ALTER a DROP DEFAULT", [effect("ALTER a DROP")]),
         ("ALTER INDEX i INVISIBLE", [effect("ALTER INDEX i")]),
         ("COMMENT = 'a, b', AUTO_INCREMENT = 5", [effect("COMMENT = a, b"), effect("AUTO_INCREMENT = 5")]),
-        ("DEFAULT CHARACTER SET = utf8mb4", [effect("DEFAULT CHARACTER SET")]),
-        ("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", [effect("CONVERT TO CHARACTER")]),
+        ("DEFAULT CHARACTER SET = utf8mb4", [charset("DEFAULT CHARACTER SET")]),
+        ("CHARSET utf8mb4 COLLATE utf8mb4_bin, COMMENT 'c'", [charset("CHARSET utf8mb4 COLLATE"), effect("COMMENT c")]),
+        ("DEFAULT COLLATE = binary", [charset("DEFAULT COLLATE =", binary=True)]),
+        ("CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", [charset("CONVERT TO CHARACTER", converts=True)]),
         ("SET TIFLASH REPLICA 1", [effect("SET TIFLASH REPLICA")]),
         ("REMOVE TTL", [effect("REMOVE TTL")]),
         ("DROP FOREIGN KEY f, DROP CHECK c", [effect("DROP FOREIGN KEY"), effect("DROP CHECK c")]),

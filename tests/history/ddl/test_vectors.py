@@ -28,6 +28,7 @@ from tidelake.history.ddl.changes import (
     Partition,
     RenameIndex,
     RenameTable,
+    TableCharset,
     TableDef,
     Unsupported,
 )
@@ -89,7 +90,7 @@ MEANINGS: dict[tuple[str, str], list[Change]] = {
         DropColumn(*T1, "c0"),
     ],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t1` DROP COLUMN `m1`"): [DropColumn(*T1, "m1")],
-    ("ddl_db", "ALTER TABLE `ddl_db`.`t3` DEFAULT COLLATE = UTF8MB4_GENERAL_CI"): [NoEffect(*T3, "ALTER TABLE … DEFAULT COLLATE =")],
+    ("ddl_db", "ALTER TABLE `ddl_db`.`t3` DEFAULT COLLATE = UTF8MB4_GENERAL_CI"): [TableCharset(*T3, "ALTER TABLE … DEFAULT COLLATE =")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t1` /*T![auto_id_cache] AUTO_ID_CACHE = 100 */"): [NoEffect(*T1, "ALTER TABLE")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`t3`"): [NoEffect(*T3, "ALTER TABLE")],
     ("ddl_db", "ALTER TABLE `ddl_db`.`x1` ADD PRIMARY KEY(`a`) /*T![clustered_index] NONCLUSTERED */"): [AddPrimary(*X1, ("a",))],

@@ -25,6 +25,7 @@ from tidelake.history.ddl.changes import (
     RenameTable,
     Repartition,
     ReplacePartitions,
+    TableCharset,
     Unsupported,
 )
 from tidelake.history.ddl.columns import column_def, position
@@ -39,10 +40,6 @@ _HARMLESS = (
     ("DROP", "CHECK"),
     ("DROP", "CONSTRAINT"),
     ("COMMENT",),
-    ("COLLATE",),
-    ("DEFAULT",),
-    ("CHARACTER", "SET"),
-    ("CHARSET",),
     ("AUTO_INCREMENT",),
     ("AUTO_ID_CACHE",),
     ("AUTO_RANDOM_BASE",),
@@ -161,15 +158,26 @@ def _clause(cursor: Cursor, name: QualifiedName, database: str) -> list[Change]:
         return [_renamed(cursor, name, database)]
     if cursor.skip("EXCHANGE", "PARTITION"):
         return [_exchanged(cursor, name, database)]
-    harmless = _converts_text(cursor)
+    return [_charset(cursor, name, what) or _unsupported(cursor, name, what)]
+
+
+def _charset(cursor: Cursor, name: QualifiedName, what: str) -> Change | None:
+    """Parse `[DEFAULT] CHARACTER SET x COLLATE y`, `COLLATE y`, `CONVERT TO CHARACTER SET x`; None for another clause, or text to bytes."""
+    start, converts = cursor.at, cursor.skip("CONVERT", "TO")
+    cursor.skip("DEFAULT")
+    if cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET") or cursor.skip("COLLATE"):
+        cursor.skip("=")
+        binary = cursor.next.text.lower() == "binary"
+        if not (converts and binary):
+            cursor.skip_clause()
+            return TableCharset(*name, what, binary, converts)
+    cursor.at = start
+    return None
+
+
+def _unsupported(cursor: Cursor, name: QualifiedName, what: str) -> Change:
     cursor.at = len(cursor.tokens)
-    return [NoEffect(*name, what) if harmless else Unsupported(*name, what)]
-
-
-def _converts_text(cursor: Cursor) -> bool:
-    """Whether CONVERT TO CHARACTER SET keeps text. Messages have UTF-8 for every charset of the column, unless it becomes binary."""
-    named = cursor.skip("CONVERT", "TO") and (cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"))
-    return named and cursor.next.text.lower() != "binary"
+    return Unsupported(*name, what)
 
 
 def _add(cursor: Cursor, name: QualifiedName) -> list[Change]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidelake.history.ddl.column_types import MysqlType
 
@@ -18,6 +18,8 @@ class ColumnDef:
         default: Value in rows from before the column, as canonical text (hex digits for binary types, names for ENUM and SET); None means
             NULL.
         default_known: False if the default depends on the time or on an expression, or if the server numbers the rows.
+        inputs: Words in the expression of a generated column, in lower case; some are the names of its columns.
+        of_bytes: The column if the table's charset is binary; None if that makes no difference.
     """
 
     name: str
@@ -29,6 +31,8 @@ class ColumnDef:
     unique: bool = False
     virtual: bool = False  # a generated column that is never sent
     stored: bool = False  # a generated column that is sent like others
+    inputs: tuple[str, ...] = field(default=(), compare=False)
+    of_bytes: ColumnDef | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,17 +79,27 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDef:
-    """Content of a CREATE TABLE. partitioning: None if there is none, or if columns do not determine a row's partition."""
+    """Content of a CREATE TABLE.
+
+    partitioning: None if there is none, or if columns do not determine a row's partition; binary: whether its charset is.
+    """
 
     columns: tuple[ColumnDef, ...]
     primary_key: tuple[str, ...] = ()
     unique: tuple[Index, ...] = ()
     partitioning: Partitioning | None = None
+    binary: bool = False
 
     @property
     def visible(self) -> tuple[ColumnDef, ...]:
         """The columns that rows have in messages."""
         return tuple(c for c in self.columns if not c.virtual)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns, in lower case, that generated columns are computed from."""
+        used = {name for c in self.columns for name in c.inputs}
+        return tuple(n for c in self.columns if (n := c.name.lower()) in used)
 
     @property
     def handle(self) -> Index | None:
@@ -280,6 +294,17 @@ class NoEffect(Change):
     """Changes neither rows nor columns; recorded only. what: kind of statement."""
 
     what: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableCharset(NoEffect):
+    """Gives text columns to come, which name no charset, that of the table. Messages have UTF-8 for every charset but binary.
+
+    converts: existing text gets it, too.
+    """
+
+    binary: bool = False
+    converts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

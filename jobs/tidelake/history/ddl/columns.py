@@ -11,6 +11,7 @@ from tidelake.history.ddl.defaults import older_rows
 from tidelake.history.ddl.tokens import END, Cursor, Token
 
 _TYPE_TAILS = {"PRECISION", "VARYING", "VARCHAR", "VARBINARY", "UNSIGNED", "ZEROFILL", "SIGNED"}
+_NATIONAL = {"NATIONAL", "NCHAR", "NVARCHAR"}  # their charset is utf8
 _BYTES_OF = {
     "char": "binary",
     "varchar": "varbinary",
@@ -23,9 +24,9 @@ _SQL_DEFAULTS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1, "datetime": 0,
 
 
 class _Options:
-    """Options after a column's type."""
+    """Options after a column's type. binary: whether the charset is; None if it is the table's."""
 
-    def __init__(self, binary: bool) -> None:
+    def __init__(self, binary: bool | None) -> None:
         self.nullable = True
         self.primary = False
         self.unique = False
@@ -34,6 +35,7 @@ class _Options:
         self.numbered = False
         self.binary = binary
         self.default: list[Token] | None = None
+        self.inputs: tuple[str, ...] = ()
 
 
 def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
@@ -41,9 +43,18 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
 
     binary: the table's charset is binary.
     """
+    start = cursor.at
     name = cursor.identifier()
+    national = cursor.next.upper in _NATIONAL
     mysql = _type(cursor)
-    options = _options(cursor, binary)
+    options = _options(cursor, False if national else None)
+    of_bytes = None
+    if options.binary is None and binary:
+        options.binary = True
+    elif options.binary is None and mysql.word in _BYTES_OF:
+        end, cursor.at = cursor.at, start
+        of_bytes = column_def(cursor, binary=True)
+        cursor.at = end
     if mysql.word == "serial":
         mysql, options.nullable, options.unique, options.numbered = MysqlType("bigint", unsigned=True), False, True, True
     if options.binary and mysql.word in _BYTES_OF:
@@ -63,6 +74,8 @@ def column_def(cursor: Cursor, *, binary: bool = False) -> ColumnDef:
         unique=options.unique,
         virtual=options.virtual,
         stored=options.computed,
+        inputs=options.inputs,
+        of_bytes=of_bytes,
     )
 
 
@@ -87,7 +100,7 @@ def _type(cursor: Cursor) -> MysqlType:
         numbers = cursor.sql[start : cursor.tokens[cursor.at - 1].end + 1]
     mysql = MysqlType.parse(" ".join([*words, numbers, *_tails(cursor)]))
     if mysql.length is None and mysql.word in _SQL_DEFAULTS:
-        mysql = MysqlType(mysql.word, mysql.unsigned, _SQL_DEFAULTS[mysql.word], 0 if mysql.word == "decimal" else None)
+        mysql = replace(mysql, length=_SQL_DEFAULTS[mysql.word], scale=0 if mysql.word == "decimal" else None)
     return mysql if mysql.elements is None else replace(mysql, elements=tuple(e.rstrip(" ") for e in mysql.elements))
 
 
@@ -98,7 +111,7 @@ def _tails(cursor: Cursor) -> list[str]:
     return out
 
 
-def _options(cursor: Cursor, binary: bool) -> _Options:
+def _options(cursor: Cursor, binary: bool | None) -> _Options:
     out = _Options(binary)
     while cursor.next is not END and cursor.next.upper not in (",", ")", "FIRST", "AFTER"):
         if not _option(cursor, out):
@@ -124,9 +137,11 @@ def _option(cursor: Cursor, out: _Options) -> bool:
         out.binary = cursor.take().text.lower() == "binary"
     elif cursor.skip("COLLATE"):
         out.binary = cursor.take().text.lower() == "binary"
+    elif cursor.skip("ASCII") or cursor.skip("UNICODE"):
+        out.binary = False
     elif cursor.skip("AS"):
-        cursor.parenthesised()
-        out.computed = cursor.skip("STORED")
+        out.inputs = tuple(sorted({t.text.lower() for t in cursor.parenthesised() if t.kind in ("word", "name")}))
+        out.computed = cursor.skip("STORED") or cursor.skip("PERSISTENT")
         out.virtual = not out.computed
     else:
         return False

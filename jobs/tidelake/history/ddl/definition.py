@@ -41,7 +41,7 @@ def table_def(cursor: Cursor) -> TableDef:
     if missing := sorted(members.difference(c.name.lower() for c in columns if not c.virtual)):
         raise ContractError(f"the primary key names {missing[0]!r}, which is no stored column in {cursor.sql!r}")
     columns = [replace(c, nullable=False) if c.name.lower() in members else c for c in columns]
-    return TableDef(columns=tuple(columns), primary_key=primary, unique=tuple(unique))
+    return TableDef(columns=tuple(columns), primary_key=primary, unique=tuple(unique), binary=binary)
 
 
 def index(cursor: Cursor) -> Index | None:
@@ -65,7 +65,7 @@ def _is_binary(cursor: Cursor) -> bool:
     start, found = cursor.at, False
     cursor.parenthesised()
     while cursor.next is not END:
-        if cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET"):
+        if cursor.skip("CHARACTER", "SET") or cursor.skip("CHARSET") or cursor.skip("COLLATE"):
             cursor.skip("=")
             found = cursor.next.text.lower() == "binary"
         else:
