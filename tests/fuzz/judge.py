@@ -53,8 +53,10 @@ def judge(group: Group, context: Context, messages: Sequence[Message], tally: Ta
     _count(found, tally)
     _compare(group, context, good, found, tally)
     if peak.grown() > PER_BYTE * sum(map(size, messages)) + MEMORY:
+        alone = Tally()  # they are counted already
         for message in messages:
-            judge_alone(group, message, size(message), "a small message", tally)
+            judge_alone(group, message, size(message), "a small message", alone)
+        tally.faults += alone.faults
 
 
 def _compare(group: Group, context: Context, messages: list[Message], found: list[list[Event]], tally: Tally) -> None:
