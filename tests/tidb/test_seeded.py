@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -86,7 +87,13 @@ def test_an_export_and_the_hours_after_it_equal_the_server_at_every_cut(
     hours = archived.archive(tmp_path, protocol, told.history, SEED)
     schemas = archived.feed_folder(tmp_path, protocol, "lake")
     flags = ["--feed", "shop", "--schemas", str(schemas)]
-    dropped_stored(told.exports[kind], schemas / "shop" / "feed.toml", flags)
+    stored = refused_stored(told.exports[kind], flags)
+    if kind == "csv":
+        with_stored(told.server, told.exports[kind], stored)
+    else:
+        with (schemas / "shop" / "feed.toml").open("a") as settings:
+            for table, column in pairs(stored):
+                settings.write(f'[columns."{table}".{json.dumps(column)}]\nmask = "drop"\n')
     done = subprocess.run(
         [sys.executable, "-m", "tidelake", "seed", *flags, "--from", str(told.exports[kind])], capture_output=True, text=True, check=False
     )
@@ -105,18 +112,35 @@ def test_an_export_and_the_hours_after_it_equal_the_server_at_every_cut(
     assert len(run) >= 2 if kind == "csv" else run, "the first export is before all commits"
 
 
-def dropped_stored(export: Path, feed: Path, flags: list[str]) -> None:
-    """Stored generated columns, which Dumpling leaves out, are refused by their names. Then the feed drops them."""
-    stored = {
-        path.name.removesuffix("-schema.sql"): column.replace("``", "`")
-        for path in export.glob("*-schema.sql")
-        for column in _STORED.findall(path.read_text())
-    }
+def refused_stored(export: Path, flags: list[str]) -> dict[str, list[str]]:
+    """The stored generated columns by table, which Dumpling leaves out: the seed is refused, and names the tables."""
+    found = {p.name.removesuffix("-schema.sql"): _STORED.findall(p.read_text()) for p in export.glob(f"{DATABASE}.*-schema.sql")}
+    stored = {table: [c.replace("``", "`") for c in columns] for table, columns in found.items() if columns}
+    assert stored
     refused = call("seed", *flags, "--from", export, "--dry-run")
     assert refused.code == 2
     assert sorted(re.findall(r"OTHER_COLUMNS: (\S+): ", refused.err)) == sorted(stored)
-    with feed.open("a") as settings:
-        settings.writelines(f'[columns."{table}".{json.dumps(column)}]\nmask = "drop"\n' for table, column in stored.items())
+    return stored
+
+
+def with_stored(server: TiDB, export: Path, stored: dict[str, list[str]]) -> None:
+    """The files of these tables, written again with their stored columns, as docs/seed.md says."""
+    ts = int(re.findall(r"Pos: (\d+)", (export / "metadata").read_text())[0])
+    for table, columns in stored.items():
+        files = sorted(export.glob(f"{table}.*.csv"))
+        header = next(csv.reader([files[0].read_text().partition("\n")[0]], escapechar="\\"))
+        listed = ", ".join(f"`{c.replace('`', '``')}`" for c in [*header, *columns])
+        for file in files:
+            file.unlink()
+        database, name = table.split(".")
+        made = server.dump_query(export.with_name(table), f"SELECT {listed} FROM `{database}`.`{name}`", table, ts)
+        for file in made.glob(f"{table}.*.csv"):
+            file.rename(export / file.name)
+
+
+def pairs(stored: dict[str, list[str]]) -> list[tuple[str, str]]:
+    """Table and column of each."""
+    return [(table, column) for table, columns in stored.items() for column in columns]
 
 
 def verified(told: Told, flags: list[str]) -> None:

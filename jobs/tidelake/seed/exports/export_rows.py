@@ -260,8 +260,8 @@ def _wanted(names: Sequence[str], reading: ExportReading, file: ExportFile) -> E
         raise ContractError(
             f"{file.key} {what}",
             code="OTHER_COLUMNS",
-            remedy='Dumpling leaves out generated columns: for a stored one the feed may set mask = "drop"; else the file\'s CREATE TABLE '
-            "is from another time, or the file has no header (--csv-no-header)",
+            remedy="Dumpling leaves out generated columns: for a stored one write the file with `dumpling --sql` (docs/seed.md), or set "
+            'mask = "drop"; else the file\'s CREATE TABLE is from another time, or the file has no header (--csv-no-header)',
         )
     return [known[n.lower()] for n in names]
 
