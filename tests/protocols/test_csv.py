@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.fuzz.peak import MEASURED, Peak, settle
 from tests.protocols.both_paths import both
 from tests.protocols.untyped_messages import COLUMNS, context
 from tidelake.errors import ConfigError, DecodeError
@@ -225,3 +226,27 @@ def test_another_file_is_told(tmp_path: Path, text: str) -> None:
         table_schemas(tmp_path)
     with pytest.raises(ConfigError, match="none: No such file"):
         table_schemas(tmp_path / "none")
+
+
+@pytest.mark.parametrize("many", [0, 1, 999, 1000, 1001, 2000, 5003])
+@pytest.mark.parametrize(("quote", "delimiter"), [('"', ","), ("'", "||"), ("»", ","), ("", ","), ("", "|é")])
+def test_a_text_may_hold_any_number_of_marks(many: int, quote: str, delimiter: str) -> None:
+    """Marks: quotes, or escaped delimiters, backslashes and line ends. In UTF-8, ° begins like »."""
+    plain = f"a{quote}°{delimiter}\\\r\n"
+    escaped = "".join(f"\\{c}" for c in f"{delimiter}\\")
+    piece = plain.replace(quote, quote * 2) if quote else f"a°{escaped}\\r\\n"
+    line = delimiter.join(f"{quote}{word}{quote}" for word in ("I", "t", "db", piece * many)) + "\r\n"
+    found = events(line * 2, context(quote=quote, delimiter=delimiter))
+    assert [e.after for e in found] == [[(plain * many).encode()]] * 2
+
+
+@pytest.mark.skipif(not MEASURED, reason="memory is measured on Linux only")
+@pytest.mark.parametrize(("quote", "mark"), [('"', '""'), ("", "\\n")])
+def test_a_text_of_marks_takes_a_few_times_its_bytes(quote: str, mark: str) -> None:
+    line = f"{quote}I{quote},{quote}t{quote},{quote}db{quote},{quote}{mark * 2_000_000}{quote}\r\n".encode()
+    settle()
+    peak = Peak()
+    (event,) = decoder("csv").read(None, line, context(quote=quote))
+    assert peak.grown() < 100_000_000
+    assert event.after is not None
+    assert len(event.after[0] or b"") == 2_000_000

@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -38,6 +38,7 @@ HEADER = "ticdc-meta$"
 MAX_LINES, MAX_FIELDS = 1 << 15, 1 << 20  # of one message
 MAX_COLUMNS = 4096 + 6  # of one line: TiDB's limit, and what stands before them
 MAX_TS = (1 << 64) - 1
+_REPEATS = 1000  # of a group in a regular expression, which keeps 100 bytes for each
 _DIGITS = re.compile(r"[0-9]{1,20}", re.ASCII)
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 
@@ -96,37 +97,58 @@ def scan(messages: pa.RecordBatch, wanted: Ints, context: Context) -> Scanned:
 
 def _lines(text: str, options: SinkOptions) -> Iterator[list[str | None]]:
     """The fields of each line, unquoted. Raises DecodeError (TRUNCATED where the last line has no terminator)."""
-    field = _field(_flat(options.delimiter), _flat(options.quote), _flat(options.terminator or "\r\n"))
+    marks = _Marks.of(_flat(options.delimiter), _flat(options.quote), _flat(options.terminator or "\r\n"))
     at, fields, line, count = 0, list[str | None](), 0, 0
     while at < len(text):
-        match = field.match(text, at)
-        if match is None:
+        begin, stop, end = marks.field(text, at)
+        if end is None:
             raise _unreadable(text, at, line, options)
-        fields.append(_unquoted(match, options, line))
+        fields.append(_unquoted(text[begin:stop], options, line, quoted=begin > at))
         count += 1
-        if match["delimiter"] is None:
+        if end["delimiter"] is None:
             yield fields
             fields, line = [], line + 1
         if line > MAX_LINES or count > MAX_FIELDS or len(fields) > MAX_COLUMNS:
             caps = f"{MAX_LINES} lines, {MAX_FIELDS} fields, or {MAX_COLUMNS} fields of a line"
             raise DecodeError(f"more than {caps}", code="TOO_LARGE")
-        at = match.end()
+        at = end.end()
     if fields or not line:
         raise DecodeError(f"the message ends inside line {line + 1}, after {len(fields)} fields", code="TRUNCATED")
 
 
-@lru_cache(maxsize=64)
-def _field(delimiter: str, quote: str, terminator: str) -> re.Pattern[str]:
-    """One field and what ends it. Repeated groups are not possessive: Python before 3.11.5 mistakes those (python/cpython#106052)."""
-    ends = f"{re.escape(delimiter)}|{re.escape(terminator)}"
-    end = f"(?:(?P<delimiter>{re.escape(delimiter)})|{re.escape(terminator)})"
-    if not quote:
-        firsts = "".join(map(re.escape, sorted({delimiter[0], terminator[0]})))
-        plain = rf"[^\\{firsts}]*"
-        return re.compile(rf"(?P<bare>{plain}(?:(?:\\.|(?!{ends}|\\)[{firsts}]){plain})*){end}", re.DOTALL)
-    q = re.escape(quote)
-    plain = f"[^{q}]*" if len(quote) == 1 else f"(?:(?!{q}).)*"
-    return re.compile(rf"(?:{q}(?P<quoted>{plain}(?:{q}{q}{plain})*){q}|(?P<bare>(?!{q}).*?)){end}", re.DOTALL)
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """What fields are told by. part: some of a field's text with marks inside; close: what ends such a field; end: what ends a bare one."""
+
+    quote: str
+    part: re.Pattern[str]
+    close: re.Pattern[str]
+    end: re.Pattern[str]
+
+    @classmethod
+    @lru_cache(maxsize=64)
+    def of(cls, delimiter: str, quote: str, terminator: str) -> Self:
+        q, d, t = map(re.escape, (quote, delimiter, terminator))
+        if quote:
+            stops = re.escape(quote[0])
+            inside = f"{q}{q}|(?!{q}){stops}"
+        else:
+            stops = rf"\\{''.join(map(re.escape, sorted({delimiter[0], terminator[0]})))}"
+            inside = rf"\\.|(?!{d}|{t}|\\)[{stops}]"
+        end = f"(?:(?P<delimiter>{d})|{t})"
+        part = re.compile(f"[^{stops}]*(?:(?:{inside})[^{stops}]*){{0,{_REPEATS}}}", re.DOTALL)
+        return cls(quote, part, re.compile(q + end), re.compile(end))
+
+    def field(self, text: str, at: int) -> tuple[int, int, re.Match[str] | None]:
+        """Return where the field's text begins and stops, and what ends it; None for a field that has no end."""
+        if not text.startswith(self.quote, at):
+            end = self.end.search(text, at)
+            return at, len(text) if end is None else end.start(), end
+        begin = last = at + len(self.quote)
+        stop = self.part.match(text, begin).end()  # type: ignore[union-attr]  # it matches nothing, too
+        while (end := self.close.match(text, stop)) is None and stop > last:
+            stop, last = self.part.match(text, stop).end(), stop  # type: ignore[union-attr]
+        return begin, stop, end
 
 
 def _unreadable(text: str, at: int, line: int, options: SinkOptions) -> DecodeError:
@@ -142,12 +164,13 @@ def _unreadable(text: str, at: int, line: int, options: SinkOptions) -> DecodeEr
     return DecodeError(f"line {line + 1}: the message ends in a field, {len(body)} bytes after {at}", code="TRUNCATED")
 
 
-def _unquoted(match: re.Match[str], options: SinkOptions, line: int) -> str | None:
-    bare = match["bare"]
-    if options.quote:
+def _unquoted(text: str, options: SinkOptions, line: int, *, quoted: bool) -> str | None:
+    if quoted:
         quote = _flat(options.quote)
-        return match["quoted"].replace(quote * 2, quote) if bare is None else None if bare == _flat(options.null) else str(bare)
-    return None if bare == _flat(options.null) else _unescaped(bare, _flat(options.delimiter), line)
+        return text.replace(quote * 2, quote)
+    if text == _flat(options.null):
+        return None
+    return text if options.quote else _unescaped(text, _flat(options.delimiter), line)
 
 
 def _unescaped(text: str, delimiter: str, line: int) -> str:
