@@ -32,6 +32,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name)
     feeds.write(tmp_path / "schemas", feed=CATALOGED)
     (tmp_path / "archive" / "open").mkdir(parents=True)
+    (tmp_path / "archive" / "open" / "shop-0-0.jsonl").touch()
     monkeypatch.setenv("TIDELAKE_ARCHIVE", str(tmp_path / "archive"))
     monkeypatch.setenv("TIDELAKE_LAKE", str(tmp_path / "lake"))
     monkeypatch.setenv("TIDELAKE_CATALOG", f"jdbc:sqlite:{tmp_path / 'catalog.db'}")
@@ -52,12 +53,24 @@ def test_a_healthy_host_has_no_problem(tmp_path: Path) -> None:
     done = doctor(tmp_path)
     assert (done.code, wrong(done)) == (0, [])
     assert done.out.splitlines()[-4:] == [
-        f"ok       shop: {tmp_path}/archive/open: answers; nothing of the feed is there yet",
+        f"ok       shop: {tmp_path}/archive/open: answers",
         f"ok       shop: {tmp_path}/lake: can be written, keeps to conditional puts, has the same time",
         f"ok       shop: jdbc:sqlite:{tmp_path}/catalog.db: answers; nothing of the feed is there yet",
         "9 checks: 0 problems, 0 warnings",
     ]
     assert [p for p in (tmp_path / "lake").iterdir() if p.is_file()] == [], "the probe is removed"
+
+
+@pytest.mark.parametrize("folder", ["open", "opn"], ids=["empty", "misspelt"])
+def test_an_archive_without_objects_is_a_warning(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "archive" / "open" / "shop-0-0.jsonl").unlink()
+    (tmp_path / "schemas" / "shop" / "feed.toml").write_text(CATALOGED.replace("/open", f"/{folder}"))
+    done = doctor(tmp_path)
+    assert (done.code, wrong(done), done.out.splitlines()[-1]) == (0, [], "9 checks: 0 problems, 1 warning")
+    assert wrong(done, "warning") == [
+        f"shop: {tmp_path}/archive/{folder}: answers; nothing of the feed is there yet; "
+        "if the archiver has written objects already, check source.uri in feed.toml"
+    ]
 
 
 def test_json_has_every_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.lake import lakes
 from tests.lake.histories import Message, resolved, row
 from tests.lake.windows import KV, opened
+from tidelake import __version__
 from tidelake.cli.stages import _say
 from tidelake.config.lake_paths import quality_key
 from tidelake.config.policy import Policy
@@ -22,6 +23,7 @@ from tidelake.order.incomplete import Lack, known, of_holes, of_tables, reasons,
 from tidelake.query.status import feed_status
 from tidelake.run import compact, order, validate
 from tidelake.tso import parse_hour
+from tidelake.validate.report import hour_facts
 
 OLD = (
     '{"feed": "shop", "seq": 3, "hour": "2026-01-05T10", "applied_ts": 1, "resolved_ts": 2, "run": "r", "version": "0", "incomplete": true}'
@@ -96,6 +98,7 @@ def test_a_message_that_is_left_out_is_named_in_certificate_status_and_report_or
         with pytest.raises(OrderError, match=r"would be published incomplete: UNDECIDED: 1 message .*: t\[0\]@1 \(TRUNCATED\)"):
             order(lake, at)
         assert feed_status(lake)["cut"] is None
+        assert hour_facts(lake, hour).version == __version__, "the report's footer names it"
 
         lake.feed = lake.feed.model_copy(update={"policy": Policy(on_reject="publish_incomplete")})
         order(lake, at)

@@ -8,13 +8,13 @@ default, sent for a NULL, and what is no value of the type is counted when cells
 JSON's own types are lost by then. A text of digits in a date or time column is read as the number, and a BIT value of four or more
 characters as base64. TiCDC sends neither digits as text for the first nor numbers for the second.
 
-decode.late_types is the same rule in Spark SQL. All differences of this module, which follows wire/cells/debezium_cells.py:
+All differences from wire/cells/debezium_cells.py:
 
 fractions       A fraction that the column's digits do not show is not cut. Where no digits are known, three or six are shown if needed.
-out of range    Days, times and instants beyond MySQL's range stay as sent. SQL writes other years, or fails.
+out of range    Days, times and instants beyond MySQL's range stay as sent.
 DECIMAL         Padded with zeros to the column's scale; an exponent is written out, too, and no digit is rounded away.
-BIT             What is not base64 of 1 to 8 bytes stays as sent. SQL makes it NULL.
-base64          Only the padded form. SQL also accepts blanks and missing padding, Python also `AAAA=`.
+BIT             What is not base64 of 1 to 8 bytes stays as sent.
+base64          Only the padded form. Python also accepts `AAAA=`.
 """
 
 from __future__ import annotations

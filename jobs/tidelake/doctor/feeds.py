@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from tidelake.config.feed import Feed, load_feed, unset_variables
-from tidelake.doctor.diagnosis import Check, Diagnosis, carried_out, problem
-from tidelake.doctor.places import places
+from tidelake.doctor.diagnosis import Check, Diagnosis, State, carried_out, problem
+from tidelake.doctor.places import Place, places
 from tidelake.errors import TidelakeError
 from tidelake.io.storage import open_store, probe_conditional_puts
 
@@ -35,13 +35,16 @@ def feed_diagnoses(schemas: Path, name: str, asked: set[str]) -> Iterator[Diagno
 
 def _checks(feed: Feed) -> Iterator[tuple[str, Check]]:
     lake = open_store(feed.lake.uri).uri
-    for place, ask in places(feed):
-        subject = f"{feed.name}: {place}"
-        yield place, partial(_writes, subject, feed.lake.uri) if place == lake else partial(_reads, subject, ask)
+    for place in places(feed):
+        subject = f"{feed.name}: {place.uri}"
+        yield place.uri, partial(_writes, subject, feed.lake.uri) if place.uri == lake else partial(_reads, subject, place)
 
 
-def _reads(subject: str, ask: Callable[[], bool]) -> Diagnosis:
-    return Diagnosis(subject=subject, found="answers" if ask() else "answers; nothing of the feed is there yet")
+def _reads(subject: str, place: Place) -> Diagnosis:
+    if place.ask():
+        return Diagnosis(subject=subject, found="answers")
+    state: State = "warning" if place.empty else "ok"
+    return Diagnosis(subject=subject, state=state, found="answers; nothing of the feed is there yet", remedy=place.empty)
 
 
 def _writes(subject: str, uri: str) -> Diagnosis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 from tidelake.config.feed import Feed
@@ -17,27 +18,42 @@ from tidelake.spark.lake_settings import LakeSettings, lake_settings
 _UNUSED, _UNUSED_GLUE = (1 << 31) - 1, "00000000-0000-0000-0000-000000000000"  # ids that a registry has no schema of
 
 
-def places(feed: Feed) -> Iterator[tuple[str, Callable[[], bool]]]:
-    """Yield each place of a feed, without secrets, and what asks it: whether something of the feed is there.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that a feed names.
 
-    Asking writes nothing. It raises TidelakeError if the place does not answer.
+    Attributes:
+        uri: Where it is, without secrets.
+        ask: Says whether something of the feed is there. It writes nothing, and raises TidelakeError if the place does not answer.
+        empty: What to do if nothing is there; empty where that is so until the first hour is published.
     """
+
+    uri: str
+    ask: Callable[[], bool]
+    empty: str = ""
+
+
+def places(feed: Feed) -> Iterator[Place]:
+    """Yield each place of a feed."""
     if feed.source.kind == "kafka":
-        yield f"kafka://{feed.source.uri}", partial(_has_topics, feed)
+        topics = "create the topics, or check uri and `topics` in feed.toml and the client's permissions"
+        yield Place(f"kafka://{feed.source.uri}", partial(_has_topics, feed), topics)
     else:
         archive = open_store(str(feed.source.uri))
-        yield archive.uri, partial(_has_objects, archive)
+        written = "if the archiver has written objects already, check source.uri in feed.toml"
+        yield Place(archive.uri, partial(_has_objects, archive), written)
     store = open_store(feed.lake.uri)
-    yield store.uri, partial(_has_objects, store)
+    yield Place(store.uri, partial(_has_objects, store))
     settings = lake_settings(feed)
-    yield settings.place, partial(_has_namespaces, settings)
+    yield Place(settings.place, partial(_has_namespaces, settings))
     if feed.watermark.uri is not None:
         folder, _, name = feed.watermark.uri.rpartition("/")  # a file
         checkpoints = open_store(folder)
-        yield checkpoints.uri_of(name), partial(_has_object, checkpoints, name)
+        recorded = "record checkpoints, or check watermark.uri in feed.toml"
+        yield Place(checkpoints.uri_of(name), partial(_has_object, checkpoints, name), recorded)
     if feed.avro is not None:
         source = schema_source(feed.avro.schemas, feed.folder)
-        yield source.where, partial(_answers, source, _UNUSED_GLUE if feed.avro.schemas.startswith("glue:") else _UNUSED)
+        yield Place(source.where, partial(_answers, source, _UNUSED_GLUE if feed.avro.schemas.startswith("glue:") else _UNUSED))
 
 
 def _has_topics(feed: Feed) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tidelake.config.feed import existing_feeds, load_feed
-from tidelake.doctor.places import places
+from tidelake.doctor.places import Place, places
 from tidelake.errors import TidelakeError
 from tidelake.io.printable import printable_lines
 
@@ -36,17 +36,17 @@ def main(arguments: Sequence[str]) -> int:
 def _problems(schemas: Path, name: str, holds: dict[str, bool]) -> Iterator[str]:
     """Yield why a feed cannot be used. holds: places that were asked and whether something is there; the feed's are added."""
     try:
-        for place, ask in places(load_feed(schemas, name)):
-            if place not in holds:
-                holds[place] = True  # also if it does not answer: another feed does not ask again
-                yield from _asked(name, place, ask, holds)
+        for place in places(load_feed(schemas, name)):
+            if place.uri not in holds:
+                holds[place.uri] = True  # also if it does not answer: another feed does not ask again
+                yield from _asked(name, place, holds)
     except TidelakeError as e:  # of the feed's settings
         yield f"{name}: {printable_lines(str(e))}"
 
 
-def _asked(name: str, place: str, ask: Callable[[], bool], holds: dict[str, bool]) -> Iterator[str]:
+def _asked(name: str, place: Place, holds: dict[str, bool]) -> Iterator[str]:
     try:
-        holds[place] = ask()
+        holds[place.uri] = place.ask()
     except TidelakeError as e:
         yield f"{name}: {printable_lines(str(e))}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidelake import __version__
 from tidelake.config.lake_paths import events_table, quality_key, report_key, run_key
 from tidelake.decode.record import read_record
 from tidelake.errors import TidelakeError
@@ -72,7 +73,7 @@ def _gathered(lake: Lake, published: CutFacts, hour: str, error: TidelakeError |
 
 def _unpublished(lake: Lake, hour: str) -> HourFacts:
     """Facts of an hour that is staged, decoded or landed."""
-    facts = HourFacts(feed=lake.feed.name, hour=hour, status="landed")
+    facts = HourFacts(feed=lake.feed.name, hour=hour, status="landed", version=__version__)
     record = read_record(lake.store, lake.feed.name, hour)
     if record is not None:
         facts.status, facts.events = "decoded", dict(record.counts)

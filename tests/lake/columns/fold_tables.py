@@ -80,7 +80,7 @@ def table(columns: dict[str, pa.DataType], rows: Sequence[Cells], step: int = 3,
 
 
 def logged(change: RowChange, width: int) -> list[Cells]:
-    """What a changelog has of a change, as order.sql.rows.changes makes it."""
+    """What a changelog has of a change, as order writes it."""
 
     def rows(kind: str, cells: Cells | None) -> list[Cells]:
         late = kind in ("INSERT", "UPDATE_AFTER")
