@@ -105,6 +105,7 @@ def test_errors_of_this_process_are_those_that_the_reader_raised(exchanged: bool
 def test_a_stream_of_this_process_has_all_rows_and_its_errors_come_before_its_rows(tmp_path: Path) -> None:
     here = ThisProcess(SECRETS)
     rows = here.stream(Words("ab", "c"), tmp_path).read_all()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0.arrow", "1.arrow"]
     assert rows.schema == ROWS
     assert rows.column("word").to_pylist() == ["a", "b", SECRETS.mask_key, "c", SECRETS.mask_key]
     assert here.stream(Words(), tmp_path).read_all().num_rows == 0

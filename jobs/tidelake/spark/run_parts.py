@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tidelake.spark.fetch import PartsInFiles, fetched, writes_here
 from tidelake.spark.part_reader import PartReader, PartTask, read_parts
 from tidelake.spark.spread import tasks
 from tidelake.spark.worker_errors import errors_of_workers
@@ -37,12 +38,14 @@ class Workers(ABC):
     def rows(self, reader: PartReader[Any], columns: Sequence[str] | None = None) -> list[Row]:
         """Return these columns (default: all) of the rows of all parts. Raises what the reader raises."""
 
-    @abstractmethod
     def stream(self, reader: PartReader[Any], folder: Path) -> pa.RecordBatchReader:
         """Return the rows of all parts as a stream over files. Raises what the reader raises.
 
         folder: empty, and kept until the stream is read.
         """
+        files = PartsInFiles(reader, folder)
+        self.rows(files)
+        return files.written()
 
     @abstractmethod
     def exchanged(self, reader: PartReader[Any], many: int, task: Callable[[Handed], Task], schema: pa.Schema) -> list[Row]:
@@ -72,8 +75,8 @@ class SparkWorkers(Workers):
             return [r.asDict() for r in (found if columns is None else found.select(list(columns))).collect()]
 
     def stream(self, reader: PartReader[Any], folder: Path) -> pa.RecordBatchReader:
-        from tidelake.spark.fetch import fetched
-
+        if writes_here(self._spark):
+            return super().stream(reader, folder)
         with errors_of_workers():
             return fetched(read_parts(self._spark, reader), folder)
 
@@ -96,13 +99,6 @@ class ThisProcess(Workers):
     def rows(self, reader: PartReader[Any], columns: Sequence[str] | None = None) -> list[Row]:
         with errors_of_workers():
             return _rows(b if columns is None else b.select(list(columns)) for b in self._read(reader))
-
-    def stream(self, reader: PartReader[Any], folder: Path) -> pa.RecordBatchReader:
-        path = str(folder / "rows.arrow")
-        with errors_of_workers(), pa.ipc.new_stream(path, reader.schema) as file:
-            for batch in self._read(reader):
-                file.write_batch(batch)
-        return pa.ipc.open_stream(pa.memory_map(path))
 
     def exchanged(self, reader: PartReader[Any], many: int, task: Callable[[Handed], Task], schema: pa.Schema) -> list[Row]:
         if many != 1:
