@@ -27,7 +27,7 @@ from tidelake.wire.kernels.arrays import Bytes, Ints
 from tidelake.wire.kernels.binary_floats import TEXT_BYTES, put_double, put_float
 from tidelake.wire.kernels.binary_kernels import LIMIT, put_bytes, put_signed, put_unsigned, varint
 from tidelake.wire.kernels.columnar import NONE
-from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, merged
+from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
 from tidelake.wire.kernels.json_kernels import BAD, OVERSHOOT, byte, item, put, word
 from tidelake.wire.simple.simple_images import DELETE, INSERT, STAMP, ImagePlaces, begin, finish, guessed, next_layout, noted, zoned
 
@@ -68,7 +68,7 @@ def scan_simple(
     return len(wanted), DONE
 
 
-@merged
+@inlined_step
 def _message(
     values: Payload, message: int, at: ImagePlaces, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> int:
@@ -118,7 +118,7 @@ def _string_end(text: Bytes, p: int, end: int) -> int:
     return p + size if p != BAD and 0 <= size <= end - p else BAD
 
 
-@merged
+@inlined_step
 def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, events: Events) -> tuple[int, int]:
     """From database to checksum: the position after it, and the operation."""
     for place in range(0, 4, 2):
@@ -141,7 +141,7 @@ def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, even
     return (p + 1 if byte(text, p) == _ABSENT else _checksum(text, p, end, at)), op
 
 
-@merged
+@inlined_step
 def _checksum(text: Bytes, p: int, end: int, at: ImagePlaces) -> int:
     if byte(text, p) != _PRESENT:
         return BAD
@@ -161,7 +161,7 @@ def sum_of(number: int) -> int:
     return number if 0 <= number <= _U32 else NOT_A_SUM
 
 
-@merged
+@inlined_step
 def _sides(
     text: Bytes,
     p: int,
@@ -198,7 +198,7 @@ def _sides(
     return DONE if p == end else LEFT
 
 
-@merged
+@inlined_step
 def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState) -> tuple[int, int]:
     """Notes the values of a map: the position after it. Blocks with their sizes, which TiCDC does not write, are left."""
     first, last = known.column[layout], known.column[layout + 1]
@@ -225,7 +225,7 @@ def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known:
             p = stop
 
 
-@merged
+@inlined_step
 def _value_end(text: Bytes, p: int, end: int) -> int:
     """The position after a value of the union, BAD if it does not end before `end`."""
     if p >= end:
@@ -242,7 +242,7 @@ def _value_end(text: Bytes, p: int, end: int) -> int:
     return p if p <= end and branch <= _DOUBLE and branch & 1 == 0 else BAD
 
 
-@merged
+@inlined_step
 def _written(text: Bytes, layout: int, at: ImagePlaces, known: Arrays, state: ScanState, side: ImageSide) -> int:
     """Writes the values just noted in the layout's order: how many they are, BAD if they find no room."""
     first, count = known.column[layout], 0
@@ -262,14 +262,14 @@ def _written(text: Bytes, layout: int, at: ImagePlaces, known: Arrays, state: Sc
     return count
 
 
-@merged
+@inlined_step
 def _zoned(text: Bytes, p: int, stop: int, at: ImagePlaces) -> bool:
     """Note the time zone at p."""
     size, p = varint(text, p, stop)
     return zoned(text, p, size, at)
 
 
-@merged
+@inlined_step
 def _value(text: Bytes, p: int, stop: int, branch: int, kind: int, out: Bytes, to: int) -> int:
     """The canonical text of a value that ends at stop: where it ends in `out`, which has room."""
     if branch == _NULL:

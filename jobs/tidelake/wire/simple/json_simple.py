@@ -26,7 +26,7 @@ from tidelake.wire.json.json_images import (
 from tidelake.wire.json.json_known import MAX_CHAIN, Arrays, ScanState
 from tidelake.wire.kernels.arrays import Bytes, Ints
 from tidelake.wire.kernels.columnar import NONE
-from tidelake.wire.kernels.compiled import compiled, inlined_step, int64, merged
+from tidelake.wire.kernels.compiled import compiled, inlined_step, int64
 from tidelake.wire.kernels.json_kernels import (
     BAD,
     CLOSE_BRACE,
@@ -105,7 +105,7 @@ def scan_simple(
     return len(wanted), DONE
 
 
-@merged
+@inlined_step
 def _message(
     values: Payload, message: int, at: ImagePlaces, known: Arrays, state: ScanState, events: Events, after: ImageSide, before: ImageSide
 ) -> int:
@@ -166,7 +166,7 @@ def _name(text: Bytes, p: int, end: int, opening: Texts, place: int, state: Scan
     return stop
 
 
-@merged
+@inlined_step
 def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, events: Events) -> tuple[int, int]:
     """From database to the member before the images: the position after it, and the operation."""
     p = _name(text, _name(text, p, end, _DATABASE, 0, state), end, _TABLE, 2, state)
@@ -191,7 +191,7 @@ def _head(text: Bytes, p: int, end: int, at: ImagePlaces, state: ScanState, even
     return stop, op
 
 
-@merged
+@inlined_step
 def _checksum(text: Bytes, p: int, at: ImagePlaces) -> int:
     _, p = _u32(text, p, _CHECKSUM_VERSION)
     p = _past(text, p, _CORRUPTED)
@@ -213,7 +213,7 @@ def _u32(text: Bytes, p: int, opening: Texts) -> tuple[int, int]:
     return int64(number & _U32), p if number <= _U32 else BAD
 
 
-@merged
+@inlined_step
 def _sides(
     text: Bytes,
     p: int,
@@ -246,7 +246,7 @@ def _sides(
     return DONE if byte(text, p) == CLOSE_BRACE and p + 1 == end else LEFT
 
 
-@merged
+@inlined_step
 def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState) -> tuple[int, int]:
     """Notes the values of the object whose brace stands before p: the position after it."""
     first, last = known.column[layout], known.column[layout + 1]
@@ -271,7 +271,7 @@ def _located(text: Bytes, p: int, end: int, layout: int, at: ImagePlaces, known:
         p = stop + 1
 
 
-@merged
+@inlined_step
 def _value_end(text: Bytes, p: int, end: int) -> int:
     """The position after a string, null, or a time with its zone; its text is judged when it is written."""
     if byte(text, p) == OPEN_BRACE:
@@ -286,7 +286,7 @@ def _value_end(text: Bytes, p: int, end: int) -> int:
     return p + 4 if is_null(text, p) else BAD
 
 
-@merged
+@inlined_step
 def _written(text: Bytes, end: int, layout: int, at: ImagePlaces, known: Arrays, state: ScanState, side: ImageSide) -> int:
     """Writes the values just noted in the layout's order: how many they are."""
     first, count = known.column[layout], 0
@@ -303,7 +303,7 @@ def _written(text: Bytes, end: int, layout: int, at: ImagePlaces, known: Arrays,
     return count
 
 
-@merged
+@inlined_step
 def _zoned(text: Bytes, p: int, end: int, at: ImagePlaces) -> bool:
     """Note the time zone of the time at p."""
     start = p + _LOCATION.lengths[0] + 1
@@ -311,7 +311,7 @@ def _zoned(text: Bytes, p: int, end: int, at: ImagePlaces) -> bool:
     return stop != BAD and zoned(text, start, stop - start, at)
 
 
-@merged
+@inlined_step
 def _value(kind: int, text: Bytes, p: int, end: int, side: ImageSide) -> int:
     """One value, null or not, into a cell; the position after it."""
     to = side.used[1]
