@@ -29,7 +29,7 @@ from pyarrow import fs
 
 Json = dict[str, Any]
 STATEMENT, PREDICATE, PAYLOAD = "https://in-toto.io/Statement/v1", "urn:tidelake:certificate:v2", "application/vnd.in-toto+json"
-LINE = re.compile(rb"([^\t\n]+)\t([0-9a-f]{64}|-)\t(\d+)\t(\d+)\t(data|deletes)\n")
+LINE = re.compile(rb"([^\t\n]+)\t([0-9a-f]{64}|-)\t(\d+)\t(-?\d+)\t(data|deletes|list(?=\t))(?:(?<=list)\t(\d+)\t(\d+)\t(\d+))?\n")
 
 
 class Wrong(Exception):
@@ -67,8 +67,7 @@ def digest_of(location: str) -> tuple[str, int]:
     return hashlib.sha256(content := read(location)).hexdigest(), len(content)
 
 
-def avro_records(content: bytes) -> list[Json]:
-    """The records of a file with codec null or deflate."""
+def avro_records(content: bytes) -> list[Json]:  # of a file with codec null or deflate
     source = io.BytesIO(content)
     require("the first bytes of an Avro file", source.read(4), b"Obj\x01")
     meta, sync = _avro({"type": "map", "values": "bytes"}, source), source.read(16)
@@ -157,8 +156,7 @@ class Audit:
 
     def __init__(self, lake: str, feed: str, public_keys: list[str]) -> None:
         self.lake, self.feed, self.public_keys = lake.rstrip("/"), feed, public_keys
-        self.checked: Counter[str] = Counter()
-        self.unchecked: Counter[tuple[str, str]] = Counter()
+        self.checked, self.unchecked = Counter[str](), Counter[tuple[str, str]]()
         self.wrong: list[tuple[int, str, str]] = []
         self.there = {folder: names(f"{self.lake}/{folder}/{feed}") for folder in ("certificates", "cuts", "publish", "signatures")}
         self.compared: set[object] = set()  # files with their sums: each is compared once
@@ -188,9 +186,9 @@ class Audit:
             self.number, self.said, self.rows, self.subjects = int(name.removesuffix(".json")), {}, {}, list[Json]()
             with self.place("certificates", self.key("certificates", self.number)):
                 self.certificate(self.read("certificates", self.number))
+        what = "it is missing, but its cut is there (or a run publishes it just now); the cut is abandoned"
         for number in [int(n[:-5]) for n in self.there["cuts"] if n > max(self.there["certificates"], default="")]:
             with self.place("cuts without a certificate", self.key("certificates", number), number):
-                what = "it is missing, but its cut is there (or a run publishes it just now); the cut is abandoned"
                 require(what, "abandoned_at_ms" in json.loads(self.read("cuts", number)))
 
     def certificate(self, content: bytes) -> None:
@@ -279,9 +277,9 @@ class Audit:
         for subject in self.subjects:
             facts, list_ = subject["annotations"], subject["digest"]["sha256"]
             table = members[facts["kind"]][facts["incarnation"]]
-            first = self.lists.setdefault((facts["uuid"], facts["snapshot_id"]), list_)
-            expected = (table["identifier"], table["uuid"], table["snapshot_id"], first)
-            require("identifier, uuid, snapshot_id and list", (subject["name"], facts["uuid"], facts["snapshot_id"], list_), expected)
+            snapshot = facts["uuid"], facts["snapshot_id"]
+            expected = (table["identifier"], table["uuid"], table["snapshot_id"], self.lists.setdefault(snapshot, list_))
+            require("identifier, uuid, snapshot_id and list", (subject["name"], *snapshot, list_), expected)
             require(f"rows of {subject['name']}", facts["rows"], table["rows"] if facts["kind"] == "snapshot" else facts["rows"])
 
     def inputs(self) -> None:
@@ -344,28 +342,34 @@ class Audit:
             found = document["files"][uuid]["sha256"], document["metadata"].get(uuid)
             require(f"list and metadata of {uuid}", found, (subject["digest"]["sha256"], facts["metadata"]))
 
-    def table(self, subject: Json) -> None:
-        facts, digest = subject["annotations"], subject["digest"]["sha256"]
-        with self.place("lists of files", key := f"files/{self.feed}/{facts['uuid']}/{digest}.tsv"):
-            require("sha256", digest_of(f"{self.lake}/{key}")[0], digest)
+    def files(self, folder: str, name: str, named: tuple[int, ...], part: tuple[bytes, int] | None = None) -> Iterator[tuple[Any, ...]]:
+        """The files of a list. named: what is said of its files, size, rows and unproven; part: of its last path and level."""
+        with self.place("lists of files", key := f"{folder}/{name}.tsv"):
+            require("sha256", digest_of(f"{self.lake}/{key}")[0], name)
             require("bytes that are no line of the form", LINE.sub(b"", content := read(f"{self.lake}/{key}")), b"")
-            lines = [line.groups() for line in LINE.finditer(content)]
-            require("the paths are sorted, each once", [line[0] for line in lines] == sorted({line[0] for line in lines}))
-            files = [(path.decode(), int(size), int(rows), int(kind == b"deletes")) for path, _, size, rows, kind in lines]
-            sums = len(files), sum(size for _, size, _, _ in files), sum(-rows if deletes else rows for _, _, rows, deletes in files)
-            require("files, size and rows", sums, (facts["files"], facts["size"], facts["rows"]))
-            require("unproven", sum(line[1] == b"-" for line in lines), facts["unproven"])
-            for (path, size, _, _), (_, sum_, *_) in zip(files, lines, strict=True):
-                self.file("data and delete files", path, path, sum_.decode(), size)
-            self.unchecked["Iceberg snapshots", "the place of the metadata is not known"] += facts["metadata"] is None
-            lists = snapshots(facts["metadata"].rpartition("/")[0]) if facts["metadata"] else {}
-            what = f"{subject['name']}, snapshot {facts['snapshot_id']}: "
-            require(f"{what}a metadata file has it", not lists or (facts["uuid"], facts["snapshot_id"]) in lists)
-            for location in lists.get((facts["uuid"], facts["snapshot_id"]), ()):
-                with self.place("Iceberg snapshots", location):
-                    manifests = [manifest_files(manifest["manifest_path"]) for manifest in avro_records(read(location))]
-                    differs = {file for of_manifest in manifests for file in of_manifest} ^ set(files)
-                    require(f"{what}files in one of list and snapshot", sorted(path for path, *_ in differs), [])
+            lines, sums = [line.groups() for line in LINE.finditer(content)], [(0, 0, 0, 0)]
+            require("the paths are sorted, each once", paths := [line[0] for line in lines], sorted(set(paths)))
+            require("last path and level", part and (paths[-1], max(int(line[7] or 0) for line in lines) + 1), part)
+            for path, sha256, size, rows, kind, files, unproven, level in lines:
+                file = path.decode(), int(size), int(rows), int(kind == b"deletes")
+                sums += [(int(files or 1), file[1], -file[2] if file[3] else file[2], int(unproven or sha256 == b"-"))]
+                yield from self.files(folder, sha256.decode(), sums[-1], (path, int(level))) if level else [(file, sha256.decode())]
+            require("files, size, rows and unproven", tuple(map(sum, zip(*sums, strict=True))), named)
+
+    def table(self, subject: Json) -> None:
+        facts, name = subject["annotations"], subject["name"]
+        named = tuple(facts[member] for member in ("files", "size", "rows", "unproven"))
+        listed = list(self.files(f"files/{self.feed}/{facts['uuid']}", subject["digest"]["sha256"], named))
+        for file, sha256 in listed:
+            self.file("data and delete files", file[0], file[0], sha256, file[1])
+        self.unchecked["Iceberg snapshots", "the place of the metadata is not known"] += facts["metadata"] is None
+        lists = snapshots(facts["metadata"].rpartition("/")[0]) if facts["metadata"] and len(listed) == facts["files"] else {}
+        for location in lists.get((facts["uuid"], facts["snapshot_id"]), [""] if lists else []):
+            with self.place("Iceberg snapshots", location or facts["metadata"]):
+                require(f"{name}: a metadata file has snapshot {facts['snapshot_id']}", bool(location))
+                files = {file for manifest in avro_records(read(location)) for file in manifest_files(manifest["manifest_path"])}
+                what = f"{name}, snapshot {facts['snapshot_id']}: files in one of list and snapshot"
+                require(what, sorted(path for path, *_ in files ^ {file for file, _ in listed}), [])
 
     def file(self, what: str, location: str, key: str, sha256: str, size: int) -> None:
         if (location, sha256, size) not in self.compared:
@@ -382,8 +386,7 @@ def main() -> int:
     parser.add_argument("feed")
     parser.add_argument("--public-key", action="append", default=[], metavar="PEM", help="Ed25519 public key; may be repeated")
     flags = parser.parse_args()
-    audit = Audit(flags.lake, flags.feed, flags.public_key)
-    audit.run()
+    (audit := Audit(flags.lake, flags.feed, flags.public_key)).run()
     code, verdict = (2, "it has no certificates") if not audit.checked else (3, "not as certified") if audit.wrong else (0, "as certified")
     said = [f"{flags.feed}: {verdict}"]
     said += [f"  WRONG cut {number}, {key}: {what}" for number, key, what in sorted(audit.wrong, key=lambda wrong: wrong[0])]

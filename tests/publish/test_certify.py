@@ -20,9 +20,10 @@ from tidelake.lake.catalog import LakeTable
 from tidelake.lake.cut import Advance, FilesChange, Intent, ProvenFile
 from tidelake.lake.cut_documents import certificate, find_certificate, find_certificate_bytes, read_certificate, read_cut
 from tidelake.lake.opened import Lake
-from tidelake.lake.proof.file_list import find_list
+from tidelake.lake.proof import stored_lists
 from tidelake.lake.proof.model import Certificate, json_schema
 from tidelake.lake.proof.snapshot_files import TableFiles
+from tidelake.lake.proof.stored_lists import StoredLists
 from tidelake.maintenance.expire import forget_lists
 from tidelake.publish.abandon import abandon
 from tidelake.publish.certify import certify
@@ -85,14 +86,15 @@ def test_the_subjects_are_the_tables_with_the_list_of_their_files_and_its_sum(la
 def test_a_file_that_a_worker_summed_up_is_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = cheap.publish(lake, None, 0)
     k = cut.snapshots["d.k@-1"]
-    before = find_list(lake.store, "shop", k.uuid, cut.files[k.uuid].sha256) or []
+    lists = StoredLists(lake.store, "shop", k.uuid)
+    before = lists.files(cut.files[k.uuid].sha256)
     new = ProvenFile(path="file:///new.parquet", sha256="ab" * 32, size=5, rows=1)
     change = FilesChange(base=k.snapshot_id, to=77, added=[new], removed=[before[0].path])
     advance = Advance(identifier="d.k", uuid=k.uuid, base=k.snapshot_id, to=77, branch="run_2_1", incarnation="d.k@-1", files=change)
     intent = Intent(cut=cut.model_copy(update={"seq": 2}, deep=True), advances=[advance])
     monkeypatch.setattr(Lake, "workers", None)
     certify(lake, intent, "hour")
-    after = find_list(lake.store, "shop", k.uuid, intent.cut.files[k.uuid].sha256)
+    after = lists.files(intent.cut.files[k.uuid].sha256)
     assert after == sorted([*before[1:], new], key=lambda f: f.path)
     assert intent.advances[0].files is None, "the intent stays small"
 
@@ -163,15 +165,38 @@ def test_the_input_and_the_definitions_are_named_with_their_sums(lake: Lake) -> 
     }
 
 
-def test_lists_that_no_retained_cut_names_go(lake: Lake) -> None:
+def test_lists_that_no_retained_cut_needs_go_with_their_parts(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_lists, "WHOLE", 1)
+    monkeypatch.setattr(stored_lists, "_A_PART", 2)
     cut = None
-    for hour in range(3):
+    for hour in range(8):
         cut = cheap.publish(lake, cut, hour)
-    assert len(list(lake.store.objects(file_lists("shop")))) == 6
-    assert forget_lists(lake, [1, 3]) == 2
-    for seq, left in ((1, True), (2, False), (3, True)):
-        files = read_cut(lake.store, "shop", seq).files
-        assert {find_list(lake.store, "shop", u, f.sha256) is not None for u, f in files.items()} == {left}
+    there = {o.key for o in lake.store.objects(file_lists("shop"))}
+    needed = _lists_of(lake, 1) | _lists_of(lake, 8)
+    assert len(needed) < len(there)
+    assert forget_lists(lake, [1, 8]) == len(there) - len(needed)
+    assert {o.key for o in lake.store.objects(file_lists("shop"))} == needed
+
+
+def test_while_a_part_is_missing_all_lists_of_its_table_stay(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stored_lists, "WHOLE", 1)
+    cut = cheap.publish(lake, cheap.publish(lake, None, 0), 1)
+    k, changelog = (lake.catalog.load(t).uuid for t in ("d.k", "d_changelog.k"))
+    lost = file_list_key("shop", k, cut.files[k].sha256)
+    lake.store.delete(lost)
+    assert forget_lists(lake, [2]) == 1
+    assert {o.key.split("/")[-2] for o in lake.store.objects(file_lists("shop"))} == {k, changelog}
+    assert f"all lists of files of table {k} stay: DAMAGED: {lake.store.uri_of(lost)}: it is missing" in caplog.text
+
+
+def _lists_of(lake: Lake, seq: int) -> set[str]:
+    """The keys of all lists of a cut and their parts."""
+    files = read_cut(lake.store, "shop", seq).files
+    return {
+        StoredLists(lake.store, "shop", u).key(name) for u, f in files.items() for name in StoredLists(lake.store, "shop", u).names([f])
+    }
 
 
 if __name__ == "__main__":

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tidelake.audit.file_lists import WantedList, read_lists
 from tidelake.audit.findings import Findings, OnRead
 from tidelake.audit.objects import NamedObject, check_objects, place
 from tidelake.audit.proofs import READERS, StoredCertificate
 from tidelake.config.lake_paths import file_list_key
 from tidelake.errors import DamageError
 from tidelake.io.storage import Store
-from tidelake.lake.cut import ProvenFile
-from tidelake.lake.proof.file_list import digest_of, read
+from tidelake.lake.cut import FilesDigest, ProvenFile
 from tidelake.lake.proof.model import Subject
 from tidelake.lake.proof.snapshot_files import TableFiles
 from tidelake.lake.scans import plain
@@ -76,33 +75,15 @@ def _lists(store: Store, feed: str, retained: Sequence[StoredCertificate], findi
             what = f"{s.name}: {at.rows:,} rows by its files, expected {next(iter(same), 0):,}"
             findings.expect(at.kind != "snapshot" or same == [at.rows], proof.seq, proof.key, what)
     keys = [file_list_key(feed, uuid, s.digest.sha256) for (uuid, _), (_, s) in first.items()]
-    with ThreadPoolExecutor(READERS) as pool:
-        contents = list(pool.map(store.read_if_present, keys))
-    return [
-        _Listed(cut=cut, key=key, subject=s, files=_list(cut, key, s, content, findings))
-        for key, (cut, s), content in zip(keys, first.values(), contents, strict=True)
-    ]
+    lists = [WantedList(cut, key, s.name, _digest(s)) for key, (cut, s) in zip(keys, first.values(), strict=True)]
+    found = read_lists(store, lists, findings)
+    return [_Listed(cut=cut, key=key, subject=s, files=found[key]) for key, (cut, s) in zip(keys, first.values(), strict=True)]
 
 
-def _list(cut: int, key: str, s: Subject, content: bytes | None, findings: Findings) -> list[ProvenFile] | None:
-    """The files of a list, None if it is wrong."""
-    findings.checked["lists of files"] += 1
-    if content is None:
-        findings.expect(False, cut, key, f"it is missing: the list of the files of {s.name}")
-        return None
-    sha256 = hashlib.sha256(content).hexdigest()
-    if not findings.expect(sha256 == s.digest.sha256, cut, key, f"its sha256 is {sha256}, expected {s.digest.sha256}"):
-        return None
-    try:
-        files = read(content)
-    except ValueError as e:
-        findings.expect(False, cut, key, f"cannot be read: {e}")
-        return None
-    found, at = digest_of(content, files), s.annotations
-    mine, theirs = (found.rows, found.files, found.size, found.unproven), (at.rows, at.files, at.size, at.unproven)
-    what = f"{s.name}: rows, files, size and unproven files are {mine}, the certificate says {theirs}"
-    findings.expect(mine == theirs, cut, key, what)
-    return files
+def _digest(s: Subject) -> FilesDigest:
+    """What a certificate says of a list."""
+    at = s.annotations
+    return FilesDigest(sha256=s.digest.sha256, files=at.files, size=at.size, rows=at.rows, unproven=at.unproven)
 
 
 def _check_snapshots(store: Store, listed: Sequence[_Listed], settings: Mapping[str, str], findings: Findings) -> None:

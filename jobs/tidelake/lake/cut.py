@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -48,16 +48,14 @@ class FilesChange(_Document):
     added: list[ProvenFile] = []
     removed: list[str] = []
 
-    def removed_from(self, files: Iterable[ProvenFile]) -> bool:
-        """Whether all removed files are among these."""
-        return {f.path for f in files} >= set(self.removed)
-
 
 class FilesDigest(_Document):
-    """The files of a table at a cut: what their list in the lake holds (lake/proof/file_list.py).
+    """The files of a table at a cut: what their list in the lake holds (lake/proof/stored_lists.py).
 
     sha256: of the list; files: their number; size: bytes of all files; rows: rows of the table; unproven: number of files without a sha256.
     """
+
+    model_config = ConfigDict(frozen=True)
 
     sha256: str
     files: int

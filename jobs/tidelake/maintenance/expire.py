@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_list_key, file_lists, published_table, run_key
+from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_lists, published_table, run_key
+from tidelake.errors import DamageError
 from tidelake.io.texts import plural
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.catalogs.errors import retried
-from tidelake.lake.cut import Cut
+from tidelake.lake.cut import Cut, FilesDigest
 from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import ensure_published
 from tidelake.lake.opened import Lake
+from tidelake.lake.proof.stored_lists import StoredLists
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.spark.spread import THREADS
@@ -78,12 +80,28 @@ def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
 
 
 def forget_lists(lake: Lake, kept: Iterable[int]) -> int:
-    """Remove the lists of files that no retained cut names. Return their number."""
+    """Remove the lists of files that no retained cut needs. Return their number.
+
+    Where a list cannot be read, its parts are not known: then all lists of its table stay.
+    """
     feed, store = lake.feed.name, lake.store
+
+    def needed(uuid: str, digests: Iterable[FilesDigest]) -> set[str] | None:
+        lists = StoredLists(store, feed, uuid)
+        try:
+            return {lists.key(sha256) for sha256 in lists.names(digests)}
+        except DamageError as e:
+            log.warning(f"all lists of files of table {uuid} stay: {e}")
+            return None
+
     with ThreadPoolExecutor(THREADS) as pool:
-        cuts = list(pool.map(lambda seq: read_cut(store, feed, seq), sorted(kept)))
-        needed = {file_list_key(feed, uuid, f.sha256) for cut in cuts for uuid, f in cut.files.items()}
-        gone = [o.key for o in store.objects(file_lists(feed)) if o.key not in needed]
+        of_tables = dict[str, dict[str, FilesDigest]]()
+        for cut in pool.map(lambda seq: read_cut(store, feed, seq), sorted(kept)):
+            for uuid, digest in cut.files.items():
+                of_tables.setdefault(uuid, {})[digest.sha256] = digest
+        named = dict(zip(of_tables, pool.map(lambda u: needed(u, of_tables[u].values()), of_tables), strict=True))
+        kept_by_table = ((o.key, named.get(o.key.split("/")[-2], set())) for o in store.objects(file_lists(feed)))
+        gone = [key for key, keys in kept_by_table if keys is not None and key not in keys]
         list(pool.map(store.delete, gone))
     return len(gone)
 

@@ -1,19 +1,15 @@
-"""A list of files: what is written is read again, and other bytes are noticed."""
+"""The form of a list of files: what is written is read again."""
 
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.config.lake_paths import file_list_key
-from tidelake.errors import DamageError
-from tidelake.io.storage import open_store
-from tidelake.lake.cut import ProvenFile
-from tidelake.lake.proof.file_list import digest_of, find_list, keep_list, read, written
+from tidelake.lake.cut import FilesDigest, ProvenFile
+from tidelake.lake.proof.file_list import Part, digest_of, read, written
 
 DATA = ProvenFile(path="s3://b/t/b.parquet", sha256="ab" * 32, size=100, rows=7)
 DELETES = ProvenFile(path="s3://b/t/a-deletes.parquet", sha256=None, size=20, rows=2, deletes=True)
@@ -51,12 +47,10 @@ def test_a_list_of_another_form_is_refused() -> None:
         read(b"a\t-\t1\t1\tmore\n")
 
 
-def test_a_kept_list_is_found_by_its_sum_and_a_changed_one_is_named(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path))
-    digest = keep_list(store, "shop", "u1", [DATA])
-    assert find_list(store, "shop", "u1", digest.sha256) == [DATA]
-    assert find_list(store, "shop", "u2", digest.sha256) is None
-    key = file_list_key("shop", "u1", digest.sha256)
-    store.write(key, store.read(key).replace(b"\t7\t", b"\t8\t"))
-    with pytest.raises(DamageError, match=f"{key}: its sha256 is "):
-        find_list(store, "shop", "u1", digest.sha256)
+def test_a_line_of_a_part_has_its_sums() -> None:
+    part = Part("s3://b/t/b.parquet", 2, FilesDigest(sha256="ef" * 32, files=300, size=120, rows=-5, unproven=1))
+    content = written([part, DELETES])
+    assert content.splitlines()[1] == f"s3://b/t/b.parquet\t{'ef' * 32}\t120\t-5\tlist\t300\t1\t2".encode()
+    assert read(content) == [DELETES, part]
+    found = digest_of(content, [DELETES, part])
+    assert (found.files, found.size, found.rows, found.unproven) == (301, 140, -7, 2)

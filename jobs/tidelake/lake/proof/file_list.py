@@ -1,7 +1,8 @@
-"""The list of a table's files: one object in the lake, named by its sha256.
+"""The form of a list of a table's files, or of a part of a long one (docs/reference/certificate.md, "The list of files").
 
 list := line*, sorted by path
 line := path TAB sha256 TAB size TAB rows TAB kind LF
+      | path TAB sha256 TAB size TAB rows TAB `list` TAB files TAB unproven TAB level LF
 sha256: in hex, or `-` if it is not known; size: bytes; kind: `data` or `deletes`
 """
 
@@ -9,68 +10,70 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
-from tidelake.config.lake_paths import file_list_key
-from tidelake.errors import DamageError
-from tidelake.io.storage import Store
 from tidelake.lake.cut import FilesDigest, ProvenFile
 
 _UNKNOWN = "-"
+_LIST = "list"
 _KINDS = {False: "data", True: "deletes"}
 
 
-def written(files: Iterable[ProvenFile]) -> bytes:
-    """Return the list of these files."""
-    lines = sorted((f.path.encode(), f"\t{f.sha256 or _UNKNOWN}\t{f.size}\t{f.rows}\t{_KINDS[f.deletes]}\n".encode()) for f in files)
-    return b"".join(path + rest for path, rest in lines)
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A line that stands for a list.
+
+    path: the last one in that list; level: 1 if it has files, 2 if it has lists of level 1, and so on; digest: its sha256 and sums.
+    """
+
+    path: str
+    level: int
+    digest: FilesDigest
 
 
-def read(content: bytes) -> list[ProvenFile]:
-    """Return the files of a list. Raises ValueError for content of another form."""
-    return [_file(line) for line in content.decode().removesuffix("\n").split("\n") if line]
+Line = ProvenFile | Part
+
+
+def written(lines: Iterable[Line]) -> bytes:
+    """Return the list with these lines."""
+    return b"".join(path + rest for path, rest in sorted((line.path.encode(), _rest(line).encode()) for line in lines))
+
+
+def _rest(line: Line) -> str:
+    """What follows the path."""
+    if isinstance(line, ProvenFile):
+        return f"\t{line.sha256 or _UNKNOWN}\t{line.size}\t{line.rows}\t{_KINDS[line.deletes]}\n"
+    d = line.digest
+    return f"\t{d.sha256}\t{d.size}\t{d.rows}\t{_LIST}\t{d.files}\t{d.unproven}\t{line.level}\n"
+
+
+def read(content: bytes) -> list[Line]:
+    """Return the lines of a list. Raises ValueError for content of another form."""
+    return [_line(line) for line in content.decode().removesuffix("\n").split("\n") if line]
 
 
 @lru_cache(1 << 16)
-def _file(line: str) -> ProvenFile:
-    """The file of a line. Lists of a table have most lines in common."""
-    path, sha256, size, rows, kind = line.split("\t")
-    if kind not in _KINDS.values():
+def _line(line: str) -> Line:
+    """One line. Lists of a table have most lines in common."""
+    path, sha256, size, rows, kind, *more = line.split("\t")
+    if kind == _LIST:
+        files, unproven, level = map(int, more)
+        return Part(path, level, FilesDigest(sha256=sha256, files=files, size=int(size), rows=int(rows), unproven=unproven))
+    if kind not in _KINDS.values() or more:
         raise ValueError(f"{path}: unknown kind {kind!r}")
     known = None if sha256 == _UNKNOWN else sha256
     return ProvenFile(path=path, sha256=known, size=int(size), rows=int(rows), deletes=kind == _KINDS[True])
 
 
-def digest_of(content: bytes, files: Iterable[ProvenFile]) -> FilesDigest:
-    """Return what a cut records of a list. files: its files."""
-    every = list(files)
-    return FilesDigest(
-        sha256=hashlib.sha256(content).hexdigest(),
-        files=len(every),
-        size=sum(f.size for f in every),
-        rows=sum(-f.rows if f.deletes else f.rows for f in every),
-        unproven=sum(f.sha256 is None for f in every),
-    )
-
-
-def keep_list(store: Store, feed: str, uuid: str, files: Iterable[ProvenFile]) -> FilesDigest:
-    """Write the list of a table's files and return its digest. uuid: of the table."""
-    every = list(files)
-    content = written(every)
-    digest = digest_of(content, every)
-    store.put_if_absent(file_list_key(feed, uuid, digest.sha256), content)
-    return digest
-
-
-def find_list(store: Store, feed: str, uuid: str, sha256: str) -> list[ProvenFile] | None:
-    """Return the files of a list, None if it is gone. Raises DamageError if it has other bytes."""
-    key = file_list_key(feed, uuid, sha256)
-    content = store.read_if_present(key)
-    if content is None:
-        return None
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        raise DamageError(
-            f"{store.uri_of(key)}: its sha256 is {found}, its name says {sha256}", remedy="restore an earlier version of the object"
-        )
-    return read(content)
+def digest_of(content: bytes, lines: Iterable[Line]) -> FilesDigest:
+    """Return the sha256 of a list, and its sums. lines: its lines."""
+    files = size = rows = unproven = 0
+    for line in lines:
+        if isinstance(line, Part):
+            d = line.digest
+            files, size, rows, unproven = files + d.files, size + d.size, rows + d.rows, unproven + d.unproven
+        else:
+            files, size, unproven = files + 1, size + line.size, unproven + (line.sha256 is None)
+            rows += -line.rows if line.deletes else line.rows
+    return FilesDigest(sha256=hashlib.sha256(content).hexdigest(), files=files, size=size, rows=rows, unproven=unproven)
