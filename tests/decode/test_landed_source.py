@@ -17,6 +17,7 @@ from tests.protocols.claim_messages import LOCATION, STUB, envelope, row
 from tests.protocols.json_messages import open_message
 from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
+from tidelake.decode import landed_source
 from tidelake.decode.landed_hour import decode_job
 from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of, may_hold_statements
 from tidelake.decode.record import decoder_id
@@ -104,3 +105,13 @@ def test_statements_alone_are_read_where_nothing_else_is_asked_for(tmp_path: Pat
     job = DecodeJob.model_validate(where | {"protocol": "open", "options": SinkOptions(), "statements_only": True})
     found = [e for b in LandedReader(job).rows(["1.parquet"], NONE) for e in b.to_pylist()]
     assert [(e["kind"], e["commit_ts"], e["database"], e["ddl"], e["offset"]) for e in found] == [("ddl", 9, "db", query, 1)]
+
+
+def test_large_messages_are_read_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landed_source, "BATCH_BYTES", 20_000)
+    messages = batch([(b"k%d" % n, b"%d" % n + b"x" * 1_900) for n in range(100)])
+    pq.write_table(pa.Table.from_batches([messages]), tmp_path / "1.parquet", use_dictionary=False)
+    read = list(landed_source._messages(pq.ParquetFile(tmp_path / "1.parquet")))
+    assert pa.Table.from_batches(read).equals(pa.Table.from_batches([messages]))
+    assert max(b.num_rows for b in read) < 12
+    assert max(b.get_total_buffer_size() for b in read) < 2 * 20_000  # of the batch that Parquet's reader made, not of the slice

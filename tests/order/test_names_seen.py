@@ -91,7 +91,7 @@ class Window:
             job = CopiesJob(wanted=wanted, late=[], pass_of=(number, passes), **shared)
             for t in (t for some in self.hours for t in some):
                 for (h, topic, p), places in copies_of(t, job):
-                    sent = read_stream(stream(places))
+                    sent = read_stream(stream(places)[0].as_py())
                     several[topic, p].append(sent.append_column("hour", pa.array([hours.index(h)] * sent.num_rows, pa.int32())))
             for at, some in several.items():
                 found = pa.concat_tables(some).combine_chunks()

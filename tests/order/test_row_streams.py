@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelake.order.arrow import row_streams
-from tidelake.order.arrow.row_streams import SpilledRows, streams
+from tidelake.order.arrow.row_streams import SpilledRows, received, stream, streams
 
 MIB = 1 << 20
 
@@ -21,7 +21,7 @@ def spilled(folder: Path, tables: list[pa.Table]) -> SpilledRows:
     """The rows, one stream a table."""
     found = SpilledRows(folder / "rows")
     for t in tables:
-        found.add(pa.py_buffer(row_streams.stream(t)))
+        found.add(next(received(stream(t))))
     return found
 
 
@@ -80,7 +80,12 @@ def test_only_a_stream_at_a_time_is_in_memory(tmp_path: Path) -> None:
 def test_rows_are_sent_in_streams_of_about_one_size(size: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_streams, "STREAM_BYTES", size)
     table = pa.table({"commit_ts": pa.array(range(7), pa.int64()), "x": pa.array(range(7), pa.int64())})
-    sent = [pa.ipc.open_stream(s).read_all() for s in streams(table)]
-    assert [t.num_rows for t in sent] == sizes
-    assert pa.concat_tables(sent).equals(table)
+    sent = pa.concat_arrays([pa.nulls(1, pa.binary()), *streams(table), pa.nulls(1, pa.binary())])
+    first, *found, last = received(sent)
+    assert (first.size, last.size) == (0, 0)
+    parts = [pa.ipc.open_stream(s).read_all() for s in found]
+    assert [t.num_rows for t in parts] == sizes
+    assert pa.concat_tables(parts).equals(table)
+    assert [bytes(s) for s in received(sent.slice(1, 1))] == [bytes(found[0])]
+    assert [s.size for s in received(pa.nulls(2, pa.binary()))] == [0, 0]
     assert list(streams(table.slice(0, 0))) == []

@@ -145,11 +145,17 @@ def _opened(job: DecodeJob, landed: Landed) -> pq.ParquetFile:
 
 def _messages(parquet: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
     """Yield the MESSAGE batches of a landed object, cut by bytes as well as by rows."""
-    for batch in parquet.iter_batches(BATCH_MESSAGES, columns=MESSAGE.names):
+    for batch in parquet.iter_batches(_at_once(parquet.metadata), columns=MESSAGE.names):
         start = 0
         for end in _cuts(batch):
             yield batch.slice(start, end - start)
             start = end
+
+
+def _at_once(metadata: pq.FileMetaData) -> int:
+    """The number of messages to read at once, about BATCH_BYTES of average ones: Parquet's reader copies what it has to grow."""
+    size = sum(metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups))
+    return max(1, min(BATCH_MESSAGES, BATCH_BYTES * int(metadata.num_rows) // max(int(size), 1)))
 
 
 def _cuts(batch: pa.RecordBatch) -> list[int]:

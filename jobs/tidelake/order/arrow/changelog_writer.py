@@ -16,7 +16,7 @@ from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
 from tidelake.order.arrow.bucket_changes import BucketChanges, BucketPart
 from tidelake.order.arrow.invalid_examples import Examples, merge
-from tidelake.order.arrow.row_streams import SpilledRows
+from tidelake.order.arrow.row_streams import SpilledRows, received
 from tidelake.order.arrow.rows_reader import OrderJob, WorkerFindings
 from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.spark.parquet_files import OpenFile, footer, kept_if_whole, sha256_of
@@ -84,12 +84,12 @@ def _received(batches: Iterable[pa.RecordBatch], folder: Path, outcomes: dict[in
     """Write the rows to this machine's disk, one file of streams for each table and share."""
     groups = dict[tuple[int, int], SpilledRows]()
     for batch in batches:
-        for n in range(batch.num_rows):
-            table, share, said = (batch.column(c)[n].as_py() for c in ("table", "share", "told"))
+        cells = (batch.column(c).to_pylist() for c in ("table", "share", "told"))
+        for table, share, said, stream in zip(*cells, received(batch.column("rows")), strict=True):
             if said is not None:
                 outcomes.setdefault(table, TableOutcome()).add(WorkerFindings.model_validate_json(said))
                 continue
-            groups.setdefault((table, share), SpilledRows(folder / f"{table}-{share}")).add(batch.column("rows")[n].as_buffer())
+            groups.setdefault((table, share), SpilledRows(folder / f"{table}-{share}")).add(stream)
     return groups
 
 

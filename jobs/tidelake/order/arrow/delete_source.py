@@ -24,7 +24,7 @@ from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
 from tidelake.order.arrow.event_groups import HOUR, any_of, event_groups
 from tidelake.order.arrow.placed_deletes import DeletesObject
-from tidelake.order.arrow.row_streams import read_streams, stream
+from tidelake.order.arrow.row_streams import read_streams, received, sent, stream
 from tidelake.order.repeated_offsets import Again
 from tidelake.spark.part_reader import PartReader
 from tidelake.spark.run_parts import Workers
@@ -89,7 +89,7 @@ def _marks(events: pa.Table, job: DeletesJob) -> Iterator[pa.RecordBatch]:
         for partition in pc.unique(events.column("partition").filter(pc.equal(topics, topic))).to_pylist():
             mine = marks.filter(pc.and_(pc.equal(topics, topic), pc.equal(events.column("partition"), partition)))
             task = crc32(f"{topic}/{partition}".encode()) % job.tasks
-            yield pa.RecordBatch.from_pylist([dict(zip(_SENT.names, (task, topic, partition, stream(mine)), strict=True))], schema=_SENT)
+            yield sent(_SENT, task, topic, partition, stream(mine))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,11 @@ class Placer:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with worker(self.handed.secrets()), TemporaryDirectory(prefix="tidelake-order-") as folder:
             parts, store = dict[tuple[str, int], Path](), open_store(self.job.store)
-            for row in (r for b in batches for r in b.to_pylist()):
-                path = parts.setdefault((row["topic"], row["partition"]), Path(folder) / f"{len(parts)}")
-                with path.open("ab") as out:
-                    out.write(row["marks"])
+            for batch in batches:
+                places = (batch.column(c).to_pylist() for c in ("topic", "partition"))
+                for topic, partition, marks in zip(*places, received(batch.column("marks")), strict=True):
+                    with parts.setdefault((topic, partition), Path(folder) / f"{len(parts)}").open("ab") as out:
+                        out.write(marks)
             for (topic, partition), path in sorted(parts.items()):
                 placed = place(read_streams(path), self.job.rules)
                 if placed.num_rows:

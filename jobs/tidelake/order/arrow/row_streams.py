@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,20 +16,39 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 STREAM_BYTES = 16 << 20  # of rows in memory; a stream is one value of the shuffle
 
 
-def streams(rows: pa.Table) -> Iterator[bytes]:
+def streams(rows: pa.Table) -> Iterator[pa.BinaryArray]:
     """Yield rows as streams of about STREAM_BYTES, one row at least."""
     step = max(1, STREAM_BYTES * rows.num_rows // max(rows.nbytes, 1))
     for first in range(0, rows.num_rows, step):
         yield stream(rows.slice(first, step))
 
 
-def stream(rows: pa.Table) -> bytes:
-    """Return rows as one stream."""
-    out = pa.BufferOutputStream()
+def stream(rows: pa.Table) -> pa.BinaryArray:
+    """Return rows as one stream, which is the only value of the array. Its size is determined first: a growing buffer is copied."""
+    size = pa.MockOutputStream()
+    _write(rows, size)
+    buffer = pa.allocate_buffer(size.size())
+    _write(rows, pa.FixedSizeBufferWriter(buffer))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(np.array([0, buffer.size], np.int32)), buffer])
+
+
+def _write(rows: pa.Table, out: pa.NativeFile) -> None:
     with pa.ipc.new_stream(out, rows.schema) as writer:
         writer.write_table(rows)
-    found: bytes = out.getvalue().to_pybytes()
-    return found
+
+
+def sent(schema: pa.Schema, *cells: object) -> pa.RecordBatch:
+    """Return one row of the shuffle. cells: its values, streams as `stream` returns them."""
+    columns = [c if isinstance(c, pa.Array) else pa.array([c], f.type) for c, f in zip(cells, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def received(column: pa.BinaryArray) -> Iterator[pa.Buffer]:
+    """Yield the streams of a column of the shuffle, without copies; empty ones for NULL."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].tolist()
+    for start, end in pairwise(ends):
+        yield data.slice(start, end - start) if data else pa.py_buffer(b"")
 
 
 def read_stream(data: bytes) -> pa.Table:

@@ -13,7 +13,7 @@ from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, event_groups
 from tidelake.order.arrow.invalid_examples import Examples
 from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
-from tidelake.order.arrow.row_streams import streams
+from tidelake.order.arrow.row_streams import sent, streams
 from tidelake.order.arrow.rows_reading import READ, RowsReading
 from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.repeated_offsets import Again
@@ -99,8 +99,5 @@ class RowsReader(PartReader[Sequence[str]]):
         return low <= self.job.until_ts and high > self.job.after_ts
 
 
-def _sent(job: OrderJob, table: int, share: int, rows: bytes | None, told: str | None = None) -> pa.RecordBatch:
-    task = job.tasks[table][share]  # that of the last share for rows without a bucket
-    return pa.RecordBatch.from_arrays(
-        [pa.array([x], f.type) for x, f in zip((task, table, share, rows, told), SENT, strict=True)], schema=SENT
-    )
+def _sent(job: OrderJob, table: int, share: int, rows: pa.BinaryArray | None, told: str | None = None) -> pa.RecordBatch:
+    return sent(SENT, job.tasks[table][share], table, share, rows, told)  # the task of the last share for rows without a bucket

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import coded, event_groups
-from tidelake.order.arrow.row_streams import read_streams, streams
+from tidelake.order.arrow.row_streams import read_streams, received, sent, streams
 from tidelake.order.late.facts import READ, ROW, facts
 from tidelake.order.late.verdicts import VERDICTS, verdicts
 from tidelake.order.observed_source import PLACES, PlaceRules, counted, places_of
@@ -119,7 +119,7 @@ def _sent(found: pa.Table, job: LateJob) -> Iterator[pa.RecordBatch]:
     share = np.asarray(found.column(ROW[0])).view(np.uint64) % np.uint64(job.shares)
     for s in np.unique(share).tolist():
         for rows in streams(found.filter(pa.array(share == s))):
-            yield pa.RecordBatch.from_pylist([{"task": s % job.tasks, "share": s, "rows": rows}], schema=SENT)
+            yield sent(SENT, s % job.tasks, s, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,10 @@ class Comparer:
 def _received(batches: Iterable[pa.RecordBatch], folder: Path) -> list[Path]:
     """Write the facts to this machine's disk, one file for each share."""
     paths = dict[int, Path]()
-    for row in (r for b in batches for r in b.to_pylist()):
-        with paths.setdefault(row["share"], folder / str(row["share"])).open("ab") as out:
-            out.write(row["rows"])
+    for batch in batches:
+        for share, rows in zip(batch.column("share").to_pylist(), received(batch.column("rows")), strict=True):
+            with paths.setdefault(share, folder / str(share)).open("ab") as out:
+                out.write(rows)
     return [paths[s] for s in sorted(paths)]
 
 

@@ -16,7 +16,7 @@ from tidelake.history.source_names import binlog_of
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.event_groups import HOUR, among, coded, event_groups, numbers
-from tidelake.order.arrow.row_streams import stream
+from tidelake.order.arrow.row_streams import sent, stream
 from tidelake.order.repeats.runs_reader import NAMED, RunsJob, in_window
 from tidelake.spark.part_reader import PartReader
 from tidelake.spark.worker_secrets import Secrets
@@ -87,8 +87,7 @@ class CopiesReader(PartReader[Sequence[str]]):
             for key in part:
                 for events in event_groups(store, key, Path(folder), _READ):
                     for place, found in copies_of(events, self.job):
-                        row = dict(zip(COPIES.names, (*place, stream(found)), strict=True))
-                        yield pa.RecordBatch.from_pylist([row], schema=COPIES)
+                        yield sent(COPIES, *place, stream(found))
 
 
 def copies_of(events: pa.Table, job: CopiesJob) -> Iterator[tuple[tuple[str, str, int], pa.Table]]:
