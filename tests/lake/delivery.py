@@ -74,7 +74,7 @@ def delivered(upstream: Upstream, manner: Manner) -> list[list[Message]]:
         back_to = (commits[sent - 1] if sent else START) - replay_epoch
         _put(partitions, resolved(back_to, *range(manner.partitions)))
     send(sent, len(commits))
-    if any(isinstance(e, Ddl) and e.late for e in of_ts[commits[-1]]):
+    if commits and any(isinstance(e, Ddl) and e.late for e in of_ts[commits[-1]]):
         _put(partitions, resolved(commits[-1] + 5, *range(manner.partitions)))  # without it, no cut may follow the statement
     for repeat in manner.repeats:
         _repeat(partitions[repeat.partition % manner.partitions], repeat)

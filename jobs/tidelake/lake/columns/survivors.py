@@ -9,7 +9,7 @@ import numpy as np
 from tidelake.lake.columns.pieces import Rows
 from tidelake.wire.kernels.arrays import Flags, Longs
 
-PASS_ROWS = 3_000_000  # rows whose keys are in memory at once; a pass takes a share of the keys
+PASS_ROWS = 2_500_000  # rows whose keys are in memory at once; a pass takes a share of the keys
 
 
 class KeyTwice(Exception):
