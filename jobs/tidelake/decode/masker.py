@@ -73,12 +73,16 @@ class _Sent:
 
 @dataclass(frozen=True)
 class Masker:
-    """Masks EVENT batches. sent: by (database, table, schema id); row_schemas: all received ones, and their masked ones."""
+    """Masks EVENT batches of one object.
+
+    sent: by (database, table, schema id); row_schemas: all received ones, and their masked ones; told: those that masked batches had.
+    """
 
     names: MaskNames
     key: bytes = field(repr=False)
     sent: dict[tuple[str, str, int], _Sent] = field(default_factory=dict)
     row_schemas: dict[int, RowSchema] = field(default_factory=dict)
+    told: set[int] = field(default_factory=set)
 
     @cached_property
     def _masked(self) -> KnownNames[MaskedName]:
@@ -93,7 +97,7 @@ class Masker:
         return marks_by_name(self.names.marks)
 
     def __call__(self, events: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with masked cells and schemas.
+        """Return the batch with masked cells, and the schemas of its rows that no masked batch before it had.
 
         Raises ConfigError for a mask that the column cannot have, OrderError (MASK_UNKNOWN) for rows of an unknown table or column that may
         be masked.
@@ -102,17 +106,17 @@ class Masker:
         carried = events.filter(carries)
         texts = zip(carried.column("row_schema").to_pylist(), carried.column("columns").to_pylist(), strict=True)
         self.row_schemas.update({i: RowSchema.from_json(text) for i, text in texts if i not in self.row_schemas})
-        found = {side: self._places(events, said) for side, said in SIDES.items()}
+        out, at = in_one(selected(events, pc.invert(carries))), EVENT.get_field_index
+        found = {side: self._places(out, said) for side, said in SIDES.items()}
         if not any(places for _, places in found.values()):
             return events
-        out, at = events, EVENT.get_field_index
-        masked = masked_cells([(events.column(side), places) for side, (_, places) in found.items()], self.key)
+        masked = masked_cells([(out.column(side), places) for side, (_, places) in found.items()], self.key)
         for (side, said), (new, _), cells in zip(SIDES.items(), found.values(), masked, strict=True):
             out = out.set_column(at(said), EVENT.field(said), new).set_column(at(side), EVENT.field(side), cells)
-        others = in_one(selected(out, pc.invert(carries)))
-        used = pa.concat_arrays([others.column(c) for c in SIDES.values()])
-        new = schema_rows(self.row_schemas[i] for i in pc.unique(used.drop_null()).to_pylist())
-        return pa.concat_batches([others, new])
+        used = {i for c in SIDES.values() for i in pc.unique(out.column(c).drop_null()).to_pylist()}
+        new = schema_rows(self.row_schemas[i] for i in used - self.told)
+        self.told.update(used)
+        return pa.concat_batches([out, new]) if new.num_rows else out
 
     def _places(self, events: pa.RecordBatch, said: str) -> tuple[pa.Array, MaskPlaces]:
         """Return the schemas of one side's masked images, and which cells to mask."""
@@ -190,12 +194,15 @@ class Masker:
 
 def _by_value(columns: Sequence[pa.Array]) -> Iterator[tuple[list[Any], Longs]]:
     """Yield the rows by their values in these columns, without rows that have a NULL in one."""
-    code, values = np.zeros(len(columns[0]), np.int64), list[list[Any]]()
-    for column in columns:
-        encoded = column.dictionary_encode()
-        values.append(encoded.dictionary.to_pylist())
-        at = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
-        code = np.where((code < 0) | (at < 0), -1, code * max(len(values[-1]), 1) + at)
+    encoded = [c.dictionary_encode() for c in columns]
+    values = [e.dictionary.to_pylist() for e in encoded]
+    code = np.zeros(len(columns[0]), np.int64)
+    if all(len(v) == 1 and not e.indices.null_count for v, e in zip(values, encoded, strict=True)):
+        yield [v for (v,) in values], np.arange(len(code))
+        return
+    for e, v in zip(encoded, values, strict=True):
+        at = np.asarray(e.indices.cast(pa.int64()).fill_null(-1))
+        code = np.where((code < 0) | (at < 0), -1, code * max(len(v), 1) + at)
     sizes = [max(len(v), 1) for v in values]
     for found in np.unique(code[code >= 0]).tolist():
         places = np.unravel_index(found, sizes)

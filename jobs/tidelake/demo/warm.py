@@ -57,6 +57,7 @@ def warm(protocol: str) -> int:
 def warm_fold() -> int:
     """Compile the fold's kernels and return the number of different rows that it counted."""
     columns = [pa.array([1, 2, 2]), pa.array(["a", None, None]), pa.array([1, None, None], pa.int32())]
+    columns.append(pa.array([[b"a"], None, None], pa.list_(pa.binary())))
     keys, rows = KeyNumbers(), np.arange(3)
     numbers = keys.added(row_hashes(columns, (0, 0)))
     newest(numbers, np.zeros((3, 2), np.int64), rows, np.zeros((3, 2), np.int64), np.full(3, NONE))

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.wire.kernels.arrays import Flags, Longs, Words
-from tidelake.wire.kernels.row_hashes import begin, finish, take_bytes, take_words
+from tidelake.wire.kernels.arrays import Flags, Ints, Longs, Words
+from tidelake.wire.kernels.row_hashes import begin, finish, take_bytes, take_lists, take_words
 
 _FLAGS = 64  # columns whose NULLs one word has
 
@@ -41,7 +41,7 @@ def _take(states: Words, cells: pa.Array) -> None:
         offsets, data = offsets_of(cells), cells.buffers()[2]
         take_bytes(states, bytes_of(data), offsets, nulls_of(cells))
     elif pa.types.is_list(kind) and pa.types.is_binary(kind.value_type):
-        _take_list(states, cells)
+        _take_lists(states, cells)
     elif pa.types.is_list(kind):
         values = pc.add(cells.values, pa.scalar(0, kind.value_type))  # -0.0 becomes 0.0
         take_bytes(states, bytes_of(values.buffers()[1]), offsets_of(cells) * (kind.value_type.bit_width // 8), nulls_of(cells))
@@ -50,18 +50,10 @@ def _take(states: Words, cells: pa.Array) -> None:
             take_words(states, words)
 
 
-def _take_list(states: Words, cells: pa.Array) -> None:
-    """Take the lengths of each list's values, -1 for NULL, then their bytes."""
+def _take_lists(states: Words, cells: pa.Array) -> None:
     values = cells.values
-    ends, there = offsets_of(values), np.asarray(values.is_valid())
-    lengths = np.diff(ends).astype(np.int32)
-    if lengths[~there].any():  # NULLs may have bytes, too
-        values = values.take(pa.array(np.arange(len(values))))
-        ends = offsets_of(values)
-    lengths[~there] = -1
-    lists, nulls = offsets_of(cells), nulls_of(cells)
-    take_bytes(states, bytes_of(pa.py_buffer(lengths)), lists * lengths.itemsize, nulls)
-    take_bytes(states, bytes_of(values.buffers()[2]), ends[lists], nulls)
+    there, data = np.asarray(values.is_valid()), bytes_of(values.buffers()[2])
+    take_lists(states, data, _offsets(values), there, _offsets(cells), nulls_of(cells))
 
 
 def words_of(cells: pa.Array) -> list[Words]:
@@ -86,7 +78,11 @@ def decimal_words(cells: pa.Array) -> Longs:
 
 def offsets_of(cells: pa.Array) -> Longs:
     """Return where the values of strings, bytes or lists begin, and the end of the last."""
-    return np.frombuffer(cells.buffers()[1], np.int32, len(cells) + 1, 4 * cells.offset).astype(np.int64)
+    return _offsets(cells).astype(np.int64)
+
+
+def _offsets(cells: pa.Array) -> Ints:
+    return np.frombuffer(cells.buffers()[1], np.int32, len(cells) + 1, 4 * cells.offset)
 
 
 def bytes_of(data: pa.Buffer | None) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -16,6 +16,7 @@ from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.wire.kernels.arrays import Longs
 
 Steps = Sequence[tuple[str, int, list[int]]]
+_ODD = 0x9E3779B97F4A7C15 - (1 << 64)
 HASH = ("h0", "h1")  # columns with the two words of `event_hashes`
 
 
@@ -40,9 +41,9 @@ def equal_rows(rows: pa.Table, steps: Steps) -> dict[str, Any]:
         steps: Topic and partition → offsets at which the resolved ts went back.
     """
     ts, first = (np.asarray(rows.column(c)) for c in ("commit_ts", HASH[0]))
-    order = np.lexsort((first, ts))
-    again = np.flatnonzero((ts[order][1:] == ts[order][:-1]) & (first[order][1:] == first[order][:-1]))
-    several = np.unique(order[np.concatenate([again, again + 1])])
+    mixed = ts * _ODD ^ first  # equal for equal events, and hardly for others
+    ordered = np.sort(mixed)
+    several = np.flatnonzero(np.isin(mixed, ordered[1:][ordered[1:] == ordered[:-1]]))
     nth = np.zeros(len(ts), np.int64)
     if len(several):
         nth[several] = _nth(rows.take(pa.array(several)), steps)
