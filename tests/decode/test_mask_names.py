@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -290,6 +291,17 @@ def test_a_statement_that_cannot_be_followed_stops_the_hour_unless_the_feed_pass
     assert (error.value.code, error.value.exit_code) == (code, 3)
     assert "`ignore_ddl = [110]` under [policy] in feed.toml" in error.value.remedy
     assert mask_names(feed(ignore_ddl=(110,)), definitions(), said(query)) == mask_names(FEED, definitions())
+
+
+def test_every_schema_of_masked_rows_comes_once_and_with_the_first_of_its_rows() -> None:
+    mask, told, used = masker(mask_names(FEED, definitions()), KEY.encode()), list[int](), set[int]()
+    for columns in (("mail", "note", "x"), ("mail", "note", "x"), ("mail", "note", "x", "added"), ("mail", "note", "x")):
+        rows = mask(people(*columns))
+        new = rows.filter(pc.equal(rows.column("kind"), "row_schema"))
+        told += new.column("row_schema").to_pylist()
+        used |= {*rows.filter(pc.equal(rows.column("kind"), "row")).column("row_schema").to_pylist()}
+        assert used == {*told}
+    assert len(told) == len(used) == 2
 
 
 def test_statements_about_tables_without_masks_stop_nothing() -> None:
