@@ -117,7 +117,8 @@ def _folded(table: TableJob, unit: Unit, store: Store, keys: list[str]) -> Itera
         if table.only_changed and unit.keys is None and not fold.counted:
             yield {"outcome": UnitOutcome(changed=False).model_dump_json()}
             return
-        out = BucketFiles(store, keys, folder, Path(scratch), table.schema, table.names, rules.key)
+        by = rules.key or ((unit.keys.column,) if unit.keys is not None else ())  # the next fold's ranges are in few row groups then
+        out = BucketFiles(store, keys, folder, Path(scratch), table.schema, table.names, by)
         for rows in fold.rows():
             yield from (_row(f) for f in out.add(rows))
         yield from (_row(f) for f in out.close())

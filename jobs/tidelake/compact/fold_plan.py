@@ -98,7 +98,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
     return FoldPlan(
         work=work,
         job=_job(work, table, buckets, compares_in, only_changed=part),
-        units=units_of(number, stood, came, buckets, every=not part, shared_by=None if choice.merges else table.rules.leading),
+        units=units_of(number, stood, came, buckets, every=not part, shares=None if choice.merges else table.rules),
         replaced=frozenset() if choice.merges or appends or part else frozenset(_replaced(work)),
         by_bucket={} if choice.merges or appends or not part else _by_bucket(stood, buckets),
         choice=choice,

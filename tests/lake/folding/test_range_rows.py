@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from tests.lake.folding.test_file_rows import column, wanted_of, with_id
 from tidelake.lake.folding.file_rows import FileRef, opened
-from tidelake.lake.folding.range_rows import LeadingRange, RangeRows, key_ranges
+from tidelake.lake.folding.range_rows import LeadingRange, RangeRows, Span, key_ranges, rows_read
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 SPANS = st.lists(st.tuples(st.integers(1, 10**7), NUMBERS, NUMBERS).map(lambda s: (s[0], min(s[1:]), max(s[1:]))), max_size=6)
 
 
 @given(SPANS, st.integers(1, 9), NUMBERS)
-def test_every_value_is_in_one_range(spans: list[tuple[int, int, int]], many: int, value: int) -> None:
+def test_every_value_is_in_one_range(spans: list[Span], many: int, value: int) -> None:
     ranges = key_ranges("id", spans, many)
     assert len(ranges) <= many
     if ranges:
@@ -28,6 +28,13 @@ def test_every_value_is_in_one_range(spans: list[tuple[int, int, int]], many: in
         inside = [r for r in ranges if (r.low is None or r.low <= value) and (r.high is None or value < r.high)]
         assert len(inside) == 1
         assert all(a.high == b.low for a, b in pairwise(ranges))
+
+
+@given(SPANS, st.integers(2, 9))
+def test_a_file_is_read_for_every_range_that_it_may_have_rows_of(spans: list[Span], many: int) -> None:
+    if ranges := key_ranges("id", spans, many):
+        met = [(n, r) for n, low, high in spans for r in ranges if (r.low is None or r.low <= high) and (r.high is None or low < r.high)]
+        assert rows_read(spans, ranges) == sum(n for n, _ in met)
 
 
 def test_ranges_have_about_as_many_rows() -> None:

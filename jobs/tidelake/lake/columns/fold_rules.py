@@ -107,6 +107,7 @@ class FoldRules(BaseModel, frozen=True):
         merges: Only rows whose key changes are looked up in the snapshot (merge-on-read).
         images: None if no old values are compared.
         only_moved: Only changes that come from no event count.
+        leading: The column by whose ranges tasks can share a bucket; None if there is none.
     """
 
     columns: tuple[str, ...]
@@ -119,11 +120,7 @@ class FoldRules(BaseModel, frozen=True):
     merges: bool = False
     images: ComparedImages | None = None
     only_moved: bool = False
-
-    @property
-    def leading(self) -> str | None:
-        """The first column of the key; None for a table without key."""
-        return self.key[0] if self.key else None
+    leading: str | None = None
 
     @property
     def hash_key(self) -> tuple[int, int]:

@@ -32,7 +32,7 @@ def multiset_survivors(base: Rows, changes: Rows, rules: FoldRules) -> Survivors
         rules: How to fold.
     """
     out = Survivors.of(base, changes)
-    passes = passes_for(changes.count)
+    passes = passes_for(changes.reached)
     for number in range(passes):
         _pass(base, changes, rules, out, (number, passes))
     return out

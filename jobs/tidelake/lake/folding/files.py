@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from tidelake.lake.columns.fold_columns import FoldColumn
 from tidelake.lake.data_files import bucketed_by
 from tidelake.lake.folding.bucket_rows import BucketOnly
-from tidelake.lake.folding.file_rows import ORDERED
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.table_fold import TableAt, TableFold
 from tidelake.lake.folding.units import SideFiles
@@ -27,7 +25,7 @@ def base_files(base: TableAt | None, table: TableFold, buckets: BucketOnly | Non
     """
     if base is None:
         return SideFiles()
-    leading = _leading(table.rules.key, table.base)
+    leading = _leading(table.rules.leading, table.base)
     files = list(base.table.files({}, leading, base.snapshot_id))
     return SideFiles(files, _is_bucketed(base, table.base, buckets), *leading)
 
@@ -44,7 +42,7 @@ def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly 
         return SideFiles()
     after, until = table.rules.after_ts, table.rules.until_ts
     where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
-    leading = _leading(table.rules.key, table.changes)
+    leading = _leading(table.rules.leading, table.changes)
     files = list(changes.table.files(where, leading, changes.snapshot_id))
     return SideFiles(files, _is_bucketed(changes, table.changes, buckets), *leading)
 
@@ -60,10 +58,10 @@ def buckets_of(fold: Fold, of: TableAt) -> BucketOnly | None:
     return None if name is None else BucketOnly(column=name, buckets=by[1], number=None)
 
 
-def _leading(key: Sequence[str], columns: tuple[FoldColumn, ...]) -> list[int]:
-    """The field id of the key's first column, if the bounds of its values can be used."""
-    held = next((c for c in columns if c.name in key[:1]), None)
-    if held is None or held.type not in ORDERED or [h.type for h in held.holders] != [held.type]:
+def _leading(name: str | None, columns: tuple[FoldColumn, ...]) -> list[int]:
+    """The field id of the column by whose ranges a bucket can be shared, if the files have its bounds."""
+    held = next((c for c in columns if c.name == name), None)
+    if held is None or [h.type for h in held.holders] != [held.type]:
         return []
     return [held.holders[0].field_id]
 

@@ -40,7 +40,7 @@ def folded_reader(fold: Fold, base: TableAt | None, changes: TableAt | None, *, 
     stood, came = base_files(base, table, buckets), change_files(changes, table, buckets)
     if not (stood.bucketed and came.bucketed):
         buckets = None
-    found = units_of(0, stood, came, buckets, every=True, shared_by=table.rules.leading)
+    found = units_of(0, stood, came, buckets, every=True, shares=table.rules)
     job = FoldedJob(name=fold.incarnation.name, table=table, units=tuple(unit for _, unit in found), columns=())
     return FoldedReader(job), [size for size, _ in found]
 

@@ -16,6 +16,7 @@ from tidelake.lake.folding.file_rows import FileRows, numbers_of
 from tidelake.wire.kernels.arrays import Flags
 
 _LARGEST = 2.0**63 - 1024  # of the float64 numbers that are an int64
+Span = tuple[int, int, int]  # of a file: number of rows, lowest and highest value
 
 
 class LeadingRange(BaseModel, frozen=True):
@@ -32,7 +33,7 @@ class LeadingRange(BaseModel, frozen=True):
     high: int | None
 
 
-def key_ranges(column: str, spans: Sequence[tuple[int, int, int]], many: int) -> list[LeadingRange]:
+def key_ranges(column: str, spans: Sequence[Span], many: int) -> list[LeadingRange]:
     """Divide the values of a column into ranges with about as many rows each, as if the values of a file were evenly distributed.
 
     Args:
@@ -52,6 +53,14 @@ def key_ranges(column: str, spans: Sequence[tuple[int, int, int]], many: int) ->
     cuts = np.unique(np.minimum(wanted, _LARGEST).astype(np.int64)).tolist()
     edges = [None, *(c for c in cuts if low.min() < c <= high.max()), None]
     return [LeadingRange(column=column, low=a, high=b) for a, b in pairwise(edges)] if len(edges) > 2 else []
+
+
+def rows_read(spans: Sequence[Span], ranges: Sequence[LeadingRange]) -> int:
+    """Return how many rows are read if each range reads all files that may have rows of it. spans: as of key_ranges."""
+    rows, low, high = np.array(spans, np.int64).reshape(-1, 3).T
+    cuts = np.array([r.high for r in ranges if r.high is not None], np.int64)
+    first, last = (np.searchsorted(cuts, values, "right") for values in (low, high))
+    return int(np.sum(rows * (last - first + 1)))
 
 
 class RangeRows:

@@ -12,6 +12,7 @@ from tidelake.lake.catalog import LakeColumn, LakeTable
 from tidelake.lake.columns.cells import CastRules, cell_type
 from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
 from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed
+from tidelake.lake.folding.file_rows import ORDERED
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
 from tidelake.wire.masks import mask_key, masked_text
@@ -55,6 +56,7 @@ def table_fold(
     Raises:
         OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
     """
+    base_columns, change_columns = _base_columns(fold, base), _change_columns(fold, changes)
     marks = {c.name for c in changes.table.columns(changes.snapshot_id) if c.source_id is None} if changes else set()
     rules = FoldRules(
         columns=tuple(c.lake_name for c in fold.columns),
@@ -66,8 +68,16 @@ def table_fold(
         partial=partial and PARTIAL.name in marks,
         merges=merges,
         images=images,
+        leading=_leading(fold, base_columns),
     )
-    return TableFold(rules=rules, base=_base_columns(fold, base), changes=_change_columns(fold, changes))
+    return TableFold(rules=rules, base=base_columns, changes=change_columns)
+
+
+def _leading(fold: Fold, columns: Sequence[FoldColumn]) -> str | None:
+    """The key's first column if its values have an order; without a key, the first such column of the table."""
+    names = fold.key[:1] or [c.lake_name for c in fold.columns]
+    ordered = {c.name for c in columns if c.type in ORDERED}
+    return next((n for n in names if n in ordered), None)
 
 
 def removed(fold: Fold, r: Removal) -> Removed:
