@@ -81,6 +81,26 @@ def test_a_repeat_counts_once_if_the_resolved_ts_went_back_in_an_hour_without_ro
         assert rows_of(lake, "d.m") == table(("x",), names=("v",))
 
 
+@pytest.mark.parametrize("quiet", [0, 3])
+def test_a_repeat_counts_once_if_the_first_resolved_ts_of_a_window_went_back(quiet: int, tmp_path: Path) -> None:
+    """The one before it in the partition is in an earlier hour."""
+    sent = row(1, "insert", 130, TEXT, ("x",), table="m")
+    with opened(tmp_path, partitions=2) as (feed, lake):
+        publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *resolved(20, 0), *resolved(120, 1)]))
+        for n in range(quiet):
+            assert publish(lake, feed.add(lake, resolved(30 + n, 0)))
+        publish(lake, feed.add(lake, [sent, *resolved(115, 1), sent, *resolved(140, 0, 1)]))
+        assert rows_of(lake, "d.m") == table(("x",), names=("v",))
+
+
+def test_equal_rows_count_if_the_resolved_ts_goes_on_from_where_it_went_back_to(tmp_path: Path) -> None:
+    sent = row(0, "insert", 30, TEXT, ("x",), table="m")
+    with opened(tmp_path) as (feed, lake):
+        publish(lake, feed.add(lake, [row(0, "insert", 10, KV, ("1", "a")), *resolved(20), *resolved(5), *resolved(8)]))
+        publish(lake, feed.add(lake, [sent, *resolved(12), sent, *resolved(40)]))
+        assert rows_of(lake, "d.m") == table(("x",), ("x",), names=("v",))
+
+
 def test_a_key_changed_in_one_update_is_a_delete_and_an_insert(tmp_path: Path) -> None:
     """Of many keys, so that rows leave their buckets."""
     with opened(tmp_path, tables={"d.k": TablePolicy(buckets=4)}) as (feed, lake):
