@@ -6,7 +6,7 @@ manifest is read at most once, and none if nothing is removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -102,30 +102,42 @@ class _Snapshot(_MergeAppendFiles):
 
     def _manifests(self) -> list[ManifestFile]:
         kept = self._existing_manifests()
-        if self._gone:
-            kept = self._without_gone(kept)
-        manifests = []
-        for content in ManifestContent:
-            self._writes = content
-            added = self._added(content)
-            manifests += self._merged([*added, *(m for m in kept if m.content == content)])
-        return manifests
+        touched = self._with_gone(kept) if self._gone else {}
+        return [m for content in ManifestContent for m in self._of_content(content, [m for m in kept if m.content == content], touched)]
 
-    def _added(self, content: ManifestContent) -> list[ManifestFile]:
-        files = [f for f in self._added_data_files if (f.content == DataFileContent.DATA) == (content == ManifestContent.DATA)]
-        if not files:
-            return []
-        with self.new_manifest_writer(self._transaction.table_metadata.spec()) as writer:
-            for file in files:
+    def _of_content(
+        self, content: ManifestContent, kept: Sequence[ManifestFile], touched: Mapping[ManifestFile, Sequence[ManifestEntry]]
+    ) -> list[ManifestFile]:
+        """The manifests of data files or of delete files. The files that are added go into the first one that is written again anyway."""
+        self._writes = content
+        spec = self._transaction.table_metadata.default_spec_id
+        added = [f for f in self._added_data_files if (f.content == DataFileContent.DATA) == (content == ManifestContent.DATA)]
+        again = [(m.partition_spec_id, touched[m]) for m in kept if m in touched]
+        again.sort(key=lambda a: a[0] != spec)
+        if added and [s for s, _ in again[:1]] != [spec]:
+            again.insert(0, (spec, ()))
+        written = [self._written(s, added if n == 0 else (), entries) for n, (s, entries) in enumerate(again)]
+        return self._merged([*written, *(m for m in kept if m not in touched)])
+
+    def _written(self, spec: int, added: Sequence[DataFile], entries: Sequence[ManifestEntry]) -> ManifestFile:
+        with self.new_manifest_writer(self.spec(spec)) as writer:
+            for file in added:
                 writer.add(ManifestEntry.from_args(data_file=file))
-        return [writer.to_manifest_file()]
+            for entry in entries:
+                if entry.data_file in self._deleted_data_files:
+                    writer.delete(entry)
+                else:
+                    writer.existing(entry)
+        return writer.to_manifest_file()
 
     def _merged(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        if len(manifests) < self._min_count_to_merge and sum(m.manifest_length for m in manifests) <= self._target_size_bytes:
+            return manifests  # the manager merges none of these, in a thread of its own
         merging = _ManifestMergeManager(self._target_size_bytes, self._min_count_to_merge, self._merge_enabled, self)
         return merging.merge_manifests(manifests)
 
-    def _without_gone(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
-        """The manifests, those with removed files written again."""
+    def _with_gone(self, manifests: Sequence[ManifestFile]) -> dict[ManifestFile, list[ManifestEntry]]:
+        """The manifests that have files to remove, with their live entries."""
         entries = self._entries(manifests)
         found = {e.data_file for of_manifest in entries.values() for e in of_manifest if self._goes(e)}
         if len(found) != len(self._gone):
@@ -133,7 +145,7 @@ class _Snapshot(_MergeAppendFiles):
             raise StorageError(f"{table}: files that were read are no longer in snapshot {self._parent_snapshot_id}", code="TABLE_MOVED")
         found |= _deletes_without_data([e for of_manifest in entries.values() for e in of_manifest], self._goes)
         self._deleted_data_files |= found
-        return [m if not found.intersection(e.data_file for e in entries.get(m, ())) else self._rewritten(m, entries[m]) for m in manifests]
+        return {m: of_manifest for m, of_manifest in entries.items() if not found.isdisjoint(e.data_file for e in of_manifest)}
 
     def _goes(self, entry: ManifestEntry) -> bool:
         return entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in self._gone
@@ -142,18 +154,10 @@ class _Snapshot(_MergeAppendFiles):
         """The live entries of the manifests whose partitions may meet the filter."""
         may_meet = {s: self._build_manifest_evaluator(s) for s in {m.partition_spec_id for m in manifests}}
         read = [m for m in manifests if may_meet[m.partition_spec_id](m)]
+        if len(read) <= 1:  # most tables have one, and threads take longer to start
+            return {m: self.fetch_manifest_entry(m) for m in read}
         with ThreadPoolExecutor(THREADS) as pool:
             return dict(zip(read, pool.map(self.fetch_manifest_entry, read), strict=True))
-
-    def _rewritten(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        self._writes = manifest.content
-        with self.new_manifest_writer(self.spec(manifest.partition_spec_id)) as writer:
-            for entry in entries:
-                if entry.data_file in self._deleted_data_files:
-                    writer.delete(entry)
-                else:
-                    writer.existing(entry)
-        return writer.to_manifest_file()
 
 
 def _deletes_without_data(entries: Sequence[ManifestEntry], goes: Callable[[ManifestEntry], bool]) -> set[DataFile]:

@@ -39,6 +39,7 @@ _SIMPLE: dict[str, IcebergType] = {
     "binary": BinaryType(),
     "boolean": BooleanType(),
 }
+_TEXTS = {kind: text for text, kind in _SIMPLE.items()}
 LIST_ELEMENT_IDS = 10_000
 
 
@@ -57,7 +58,7 @@ def written(kind: IcebergType) -> str:
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, ListType):
         return f"array<{written(kind.element_type)}>"
-    return next(name for name, simple in _SIMPLE.items() if simple == kind)
+    return _TEXTS[kind]
 
 
 def filter_of(where: Where) -> BooleanExpression:
