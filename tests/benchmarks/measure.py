@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-EVERY_SECONDS = 0.2
+EVERY_SECONDS = 0.5  # a sample takes tens of ms of CPU time
 KINDS = ("python", "java", "other")  # other: the S3 server
 
 
@@ -70,13 +70,13 @@ def _sample(used: Used, stop: threading.Event) -> None:
     last = False
     while not last:
         last = stop.wait(EVERY_SECONDS)
-        now = dict.fromkeys(KINDS, 0)
-        for process in _tree():
+        now, (own, *others) = dict.fromkeys(KINDS, 0), _tree()
+        for process in (own, *others):
             with suppress(psutil.Error):
                 kind = _kind(process)
                 now[kind] += _own_memory(process) if kind == "python" else process.memory_info().rss
+                used.worker = max(used.worker, peak(process.pid) if kind == "python" and process is not own else 0)
         used.peak = {kind: max(used.peak[kind], size) for kind, size in now.items()}
-        used.worker = max(used.worker, *(peak(p.pid) for p in _workers()), 0)
 
 
 def _own_memory(process: psutil.Process) -> int:
@@ -96,12 +96,6 @@ def _cpu() -> dict[str, float]:
 def _kind(process: psutil.Process) -> str:
     name = process.name()
     return next((kind for kind in KINDS if kind in name), "other")
-
-
-def _workers() -> list[psutil.Process]:
-    with suppress(psutil.Error):
-        return [p for p in psutil.Process().children(recursive=True) if "python" in p.name()]
-    return []
 
 
 def _tree() -> list[psutil.Process]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from tidelake.wire.kernels.arrays import Flags, Longs
 
 HOUR = "hour"  # read if some offsets do not count
 REPEATED = (HOUR, "topic", "op", "database", "table", "checksum")  # columns to read as dictionaries
+JOINED_BYTES = 48 << 20  # of groups that are worked as one
 
 
 def event_groups(
@@ -41,6 +42,23 @@ def event_groups(
             if not certain or wanted(known.min, known.max):
                 found = file.read_row_group(group, columns=list(columns), use_threads=False)
                 yield found.unify_dictionaries().combine_chunks()
+
+
+def joined(groups: Iterable[pa.Table], nbytes: int = JOINED_BYTES) -> Iterator[pa.Table]:
+    """Yield consecutive groups as one table, up to so many bytes. Work that is done once for each table of the feed gets less by that."""
+    held, size = list[pa.Table](), 0
+    for group in groups:
+        if held and size + group.nbytes > nbytes:
+            yield _one(held)
+            held, size = [], 0
+        held.append(group)
+        size += group.nbytes
+    if held:
+        yield _one(held)
+
+
+def _one(groups: Sequence[pa.Table]) -> pa.Table:
+    return groups[0] if len(groups) == 1 else pa.concat_tables(groups).combine_chunks()
 
 
 def numbers(column: pa.Array, null: int) -> Longs:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.event_groups import HOUR, event_groups
+from tidelake.order.arrow.event_groups import HOUR, event_groups, joined
 from tidelake.order.arrow.invalid_examples import Examples
 from tidelake.order.arrow.placed_deletes import DeletesObject, PlacedDeletes
 from tidelake.order.arrow.row_streams import sent, streams
@@ -82,11 +82,12 @@ class RowsReader(PartReader[Sequence[str]]):
                 deletes=None if job.deletes is None else PlacedDeletes(open_store(job.store), job.deletes, folder),
                 mask_key=secrets.mask_key.encode(),
             )
-            for key in part:
-                for events in event_groups(open_store(job.events), key, folder, self._columns, self._may_hold):
-                    for found in reading.typed(events):
-                        for rows in streams(found.rows):
-                            yield _sent(job, found.table, found.share, rows)
+            store = open_store(job.events)
+            groups = (g for key in part for g in event_groups(store, key, folder, self._columns, self._may_hold))
+            for events in joined(groups):
+                for found in reading.typed(events):
+                    for rows in streams(found.rows):
+                        yield _sent(job, found.table, found.share, rows)
         for table, seen in reading.seen.items():
             told = WorkerFindings(seen=seen, examples=reading.examples.get(table, {}))
             yield _sent(job, table, 0, None, told.model_dump_json())
