@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, event_groups, numbers
 from tidelake.order.observed_source import PLACES, PlaceRules, counted, places_of
 from tidelake.order.rows_aside import RowsAside, sent_schemas
@@ -64,10 +61,8 @@ class MismatchReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.job.events)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            groups = (groups_of(e, self.job) for key in part for e in event_groups(store, key, Path(folder), _READ, self._wanted))
-            yield from merged(groups).to_batches()
+        groups = (groups_of(e, self.job) for e in event_groups(self.job.events, part, _READ, self._wanted))
+        yield from merged(groups).to_batches()
 
     def _wanted(self, low: int, high: int) -> bool:
         return any(high >= a.first_ts and (a.until_ts is None or low <= a.until_ts) for a in self.job.aside)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import BaseModel
 
-from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, any_of, coded, event_groups
 from tidelake.order.repeated_offsets import Again
 from tidelake.spark.part_reader import PartReader
@@ -87,10 +84,8 @@ class ObservedReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.job.events)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            groups = (groups_of(e, self.job) for key in part for e in event_groups(store, key, Path(folder), _READ))
-            yield from merged(groups).to_batches()
+        groups = (groups_of(e, self.job) for e in event_groups(self.job.events, part, _READ))
+        yield from merged(groups).to_batches()
 
 
 def groups_of(events: pa.Table, job: ObservedJob) -> pa.Table:

@@ -67,11 +67,8 @@ class MarksReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.job.events)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            for key in part:
-                for events in event_groups(store, key, Path(folder), [*_READ, *([HOUR] if self.job.again else [])]):
-                    yield from _marks(events.filter(pa.array(~any_of(self.job.again, events))), self.job)
+        for events in event_groups(self.job.events, part, [*_READ, *([HOUR] if self.job.again else [])]):
+            yield from _marks(events.filter(pa.array(~any_of(self.job.again, events))), self.job)
 
 
 def _marks(events: pa.Table, job: DeletesJob) -> Iterator[pa.RecordBatch]:

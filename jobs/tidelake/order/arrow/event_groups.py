@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidelake.io.object_store import Store
+from tidelake.io.storage import open_store
 from tidelake.land.store.ranges import Ranges
 from tidelake.order.arrow.table_models import CellPosition, SentName
 from tidelake.order.repeated_offsets import Again
@@ -21,19 +22,25 @@ JOINED_BYTES = 48 << 20  # of groups that are worked as one
 
 
 def event_groups(
-    store: Store, key: str, folder: Path, columns: Sequence[str], wanted: Callable[[int, int], bool] = lambda low, high: True
+    location: str, keys: Iterable[str], columns: Sequence[str], wanted: Callable[[int, int], bool] = lambda low, high: True
 ) -> Iterator[pa.Table]:
-    """Yield the row groups of a file, one in memory at a time.
+    """Yield the row groups of files, one in memory and one file on disk at a time.
 
     Args:
-        store: The events table's location.
-        key: The file.
-        folder: A folder for the local copy.
+        location: Of the events table.
+        keys: The files.
         columns: Columns to read.
         wanted: Told the lowest and highest commit ts (TSO) of a group in which every row has one, says whether to read it.
     """
-    path = folder / "events.parquet"
-    store.download(key, path)
+    store = open_store(location)
+    with TemporaryDirectory(prefix="tidelake-order-") as folder:
+        for key in keys:
+            path = Path(folder) / "events.parquet"
+            store.download(key, path)
+            yield from _groups(path, columns, wanted)
+
+
+def _groups(path: Path, columns: Sequence[str], wanted: Callable[[int, int], bool]) -> Iterator[pa.Table]:
     with pq.ParquetFile(path, memory_map=True, read_dictionary=list(REPEATED)) as file:
         leaf = next(n for n in range(len(file.schema)) if file.schema.column(n).path == "commit_ts")
         for group in range(file.num_row_groups):

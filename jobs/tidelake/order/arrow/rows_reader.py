@@ -82,9 +82,7 @@ class RowsReader(PartReader[Sequence[str]]):
                 deletes=None if job.deletes is None else PlacedDeletes(open_store(job.store), job.deletes, folder),
                 mask_key=secrets.mask_key.encode(),
             )
-            store = open_store(job.events)
-            groups = (g for key in part for g in event_groups(store, key, folder, self._columns, self._may_hold))
-            for events in joined(groups):
+            for events in joined(event_groups(job.events, part, self._columns, self._may_hold)):
                 for found in reading.typed(events):
                     for rows in streams(found.rows):
                         yield _sent(job, found.table, found.share, rows)

@@ -82,14 +82,13 @@ class FactsReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store, job = open_store(self.job.events), self.job
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            for key in part:
-                for events in event_groups(store, key, Path(folder), READ, self._may_hold):
-                    for late in (late for late, keys in ((True, job.late), (False, job.published)) if key in keys):
-                        wanted = _late(events, job) if late else _published(events, job)
-                        if wanted.num_rows:
-                            yield from _sent(facts(wanted, job.keys, job.hash_key, late), job)
+        job = self.job
+        for key in part:
+            for events in event_groups(job.events, [key], READ, self._may_hold):
+                for late in (late for late, keys in ((True, job.late), (False, job.published)) if key in keys):
+                    wanted = _late(events, job) if late else _published(events, job)
+                    if wanted.num_rows:
+                        yield from _sent(facts(wanted, job.keys, job.hash_key, late), job)
 
     def _may_hold(self, low: int, high: int) -> bool:
         return low <= self.job.rules.applied_ts and high >= self.job.from_ts

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +11,6 @@ import pyarrow.compute as pc
 
 from tidelake.history.event import EVENT
 from tidelake.history.source_names import binlog_of
-from tidelake.io.storage import open_store
 from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.event_groups import HOUR, among, coded, event_groups, numbers
 from tidelake.order.arrow.row_streams import sent, stream
@@ -82,12 +79,9 @@ class CopiesReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.job.events)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            for key in part:
-                for events in event_groups(store, key, Path(folder), _READ):
-                    for place, found in copies_of(events, self.job):
-                        yield sent(COPIES, *place, stream(found))
+        for events in event_groups(self.job.events, part, _READ):
+            for place, found in copies_of(events, self.job):
+                yield sent(COPIES, *place, stream(found))
 
 
 def copies_of(events: pa.Table, job: CopiesJob) -> Iterator[tuple[tuple[str, str, int], pa.Table]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +10,6 @@ import pyarrow.compute as pc
 from pydantic import BaseModel
 
 from tidelake.history.source_names import PLACE_WIDTH, is_batch
-from tidelake.io.storage import open_store
 from tidelake.order.arrow.event_groups import HOUR, any_of, coded, event_groups, numbers
 from tidelake.order.repeated_offsets import Again
 from tidelake.order.repeats.names_seen import Run
@@ -67,12 +64,9 @@ class RunsReader(PartReader[Sequence[str]]):
         self.job = job
 
     def rows(self, part: Sequence[str], secrets: Secrets) -> Iterator[pa.RecordBatch]:
-        store = open_store(self.job.events)
-        with TemporaryDirectory(prefix="tidelake-order-") as folder:
-            for key in part:
-                for events in event_groups(store, key, Path(folder), NAMED):
-                    if found := runs_of(events, self.job):
-                        yield pa.RecordBatch.from_pylist([r._asdict() for r in found], schema=RUNS)
+        for events in event_groups(self.job.events, part, NAMED):
+            if found := runs_of(events, self.job):
+                yield pa.RecordBatch.from_pylist([r._asdict() for r in found], schema=RUNS)
 
 
 def in_window(events: pa.Table, job: RunsJob) -> pa.Table:
