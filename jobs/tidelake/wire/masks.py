@@ -139,8 +139,15 @@ def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], key: bytes) -
         if kind in ("null", "drop"):
             gone[at] = True
             continue
-        source[at] = sum(map(len, parts)) + np.arange(len(at))
-        parts.append(_replaced(flat.take(pa.array(at)), kind.removesuffix(_OF_BYTES), key, kind.endswith(_OF_BYTES)))
+        plain = flat.take(pa.array(at))
+        if kind.startswith("hash"):
+            part, places = _hashes(plain, key)
+            gone[at] = np.asarray(places.is_null())
+            source[at] = sum(map(len, parts)) + np.asarray(places.fill_null(0))
+        else:
+            part = _replaced(plain, kind.removesuffix(_OF_BYTES), key, kind.endswith(_OF_BYTES))
+            source[at] = sum(map(len, parts)) + np.arange(len(at))
+        parts.append(part)
     cells = pa.concat_arrays(parts).take(pa.array(source, pa.int64(), mask=gone))
     out = []
     for n, (images, _) in zip(first, sides, strict=False):
@@ -172,7 +179,8 @@ def truncated(cells: pa.BinaryArray, mark: str, of_bytes: bool) -> pa.BinaryArra
 def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
     """The cells hashed or truncated; NULL stays NULL."""
     if mark.startswith("hash"):
-        return _hashed(cells, key)
+        hashes, places = _hashes(cells, key)
+        return hashes.take(places)
     length = _TRUNCATE.fullmatch(mark)
     if length is None:
         raise ConfigError(f"feed.toml: no mask {mark!r}")
@@ -180,15 +188,15 @@ def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> p
     return pc.binary_slice(cells, 0, size) if of_bytes else _shortened(cells, size)
 
 
-def _hashed(cells: pa.BinaryArray, key: bytes) -> pa.BinaryArray:
-    """Equal values are hashed once."""
+def _hashes(cells: pa.BinaryArray, key: bytes) -> tuple[pa.BinaryArray, pa.Int32Array]:
+    """The hashes of the different values, and for each cell the place of its own; NULL stays NULL."""
     from tidelake.wire.kernels.hmac_sha256 import HEX_DIGITS, hmac_hex
 
     encoded = cells.dictionary_encode()
     data, offsets = _bytes(encoded.dictionary)
     digits = hmac_hex(key, data, offsets)
     hashes = pa.FixedSizeBinaryArray.from_buffers(pa.binary(HEX_DIGITS), len(offsets) - 1, [None, pa.py_buffer(digits)])
-    return hashes.cast(pa.binary()).take(encoded.indices)
+    return hashes.cast(pa.binary()), encoded.indices
 
 
 def _shortened(cells: pa.BinaryArray, size: int) -> pa.BinaryArray:
