@@ -36,3 +36,9 @@ def test_groups_are_joined_up_to_a_size() -> None:
     small = groups[0].nbytes
     assert [t.num_rows for t in joined(groups, 2 * small)] == [8, 4, 90, 4]
     assert [t.num_rows for t in joined(groups, 1)] == [4, 4, 4, 90, 4], "a group is never cut"
+
+
+def test_groups_of_another_form_stay_apart() -> None:
+    plain, other = group(["orders"]), group(["items"])
+    other = other.set_column(1, "offset", other["offset"].cast(pa.int32()))
+    assert [t.num_rows for t in joined([plain, plain, other, other, plain])] == [2, 2, 1]

@@ -52,10 +52,13 @@ def _groups(path: Path, columns: Sequence[str], wanted: Callable[[int, int], boo
 
 
 def joined(groups: Iterable[pa.Table], nbytes: int = JOINED_BYTES) -> Iterator[pa.Table]:
-    """Yield consecutive groups as one table, up to so many bytes. Work that is done once for each table of the feed gets less by that."""
+    """Yield consecutive groups as one table, up to so many bytes. Work that is done once for each table of the feed gets less by that.
+
+    Files of other writers may name or type a column differently; their groups are not joined.
+    """
     held, size = list[pa.Table](), 0
     for group in groups:
-        if held and size + group.nbytes > nbytes:
+        if held and (size + group.nbytes > nbytes or group.schema != held[0].schema):
             yield _one(held)
             held, size = [], 0
         held.append(group)
