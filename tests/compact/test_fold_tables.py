@@ -252,7 +252,7 @@ def test_tasks_share_a_bucket_by_ranges_of_its_keys(
         monkeypatch.setattr(fold_tables, "FoldReader", noted)
         _, _, proof = window(made, lake, CHANGES, 30)
         assert rows_of(lake, "d.k") == AFTER
-        assert (len(parts), {u.keys is None for u in parts}) == (units, {units == 1})
+        assert (len(parts), {(u.keys is None, u.alone) for u in parts}) == (units, {(units == 1, units == 1)})
         assert (proof["rows"]["d.k"]["written"], proof["rows"]["d.k"]["before_images"]) == ("all", COMPARED)
         parts.clear()
         _, _, proof = window(made, lake, [row(0, "update", 40, KV, ("5", "z"), ("5", "b"))], 50)

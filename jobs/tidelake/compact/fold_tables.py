@@ -87,8 +87,10 @@ def _run(workers: WorkersFor, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
         return found
     sizes = {key: size for key, (size, _) in units.items()}
     folding = workers(sizes.values())
-    parts = in_parts(folding.tasks, sizes)
-    job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=[[units[key][1] for key in part] for part in parts])
+    parts = [[units[key][1] for key in part] for part in in_parts(folding.tasks, sizes)]
+    if len(units) == 1:
+        parts = [[unit.model_copy(update={"alone": True}) for unit in part] for part in parts]
+    job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=parts)
     for row in folding.rows(FoldReader(job)):
         found[row["table"]].add(row, bucketed=plans[row["table"]].job.bucketed)
     for n, f in found.items():

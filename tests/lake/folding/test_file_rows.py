@@ -89,8 +89,9 @@ def test_columns_are_found_by_id_converted_joined_and_filled(tmp_path: Path) -> 
         assert np.flatnonzero(rows.may_hold("id", pa.array([3, 9], pa.int64()))).tolist() == [2]
         assert rows.may_hold("v", pa.array(["x"])).all(), "statistics of text may be cut off"
         assert [(path[-5:], at.tolist()) for path, at in rows.positions(wanted_of(rows, 1, 2, 4))] == [("newer", [1]), ("older", [1, 2])]
-    with opened(files(tmp_path), COLUMNS, whole=False) as rows:
-        assert pa.Table.from_batches([p.rows for p in rows.pieces([c.name for c in COLUMNS])]).to_pydict() == found
+    for whole, threads in ((False, False), (True, True), (False, True)):
+        with opened(files(tmp_path), COLUMNS, whole=whole, threads=threads) as rows:
+            assert pa.Table.from_batches([p.rows for p in rows.pieces([c.name for c in COLUMNS])]).to_pydict() == found
     with opened([], COLUMNS) as rows:
         assert (rows.count, list(rows.pieces(["id"]))) == (0, [])
 

@@ -54,8 +54,8 @@ class FileRows:
     column projection).
     """
 
-    def __init__(self, files: Sequence[_File], columns: Sequence[FoldColumn]) -> None:
-        self._files, self._columns = files, {c.name: c for c in columns}
+    def __init__(self, files: Sequence[_File], columns: Sequence[FoldColumn], *, threads: bool) -> None:
+        self._files, self._columns, self._threads = files, {c.name: c for c in columns}, threads
         self.count = self.reached = sum(f.parquet.metadata.num_rows for f in files)
 
     def pieces(self, columns: Sequence[str], wanted: Flags | None = None) -> Iterator[Piece]:
@@ -108,7 +108,7 @@ class FileRows:
     def _group(
         self, file: _File, group: int, first: int, names: Sequence[str], chosen: Sequence[FoldColumn], wanted: Flags | None
     ) -> Iterator[Piece]:
-        for batch in _batches(file.parquet, group, names):
+        for batch in _batches(file.parquet, group, names, threads=self._threads):
             rows = batch.num_rows
             if wanted is None or wanted[first : first + rows].any():
                 here = None if file.alive is None else file.alive[first - file.first : first - file.first + rows]
@@ -133,7 +133,7 @@ def _cells(batch: pa.RecordBatch, name: str | None, kind: pa.DataType) -> pa.Arr
     return cells if pa.types.is_dictionary(cells.type) or cells.type == kind else cells.cast(kind)
 
 
-def _batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(file: pq.ParquetFile, group: int, names: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
     """Read a row group in batches of limited size."""
     facts = file.metadata.row_group(group)
     if not names:
@@ -142,7 +142,7 @@ def _batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator
     chunks = (facts.column(n) for n in range(facts.num_columns))
     size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
     step = min(PIECE_ROWS, max(1, facts.num_rows * PIECE_BYTES // max(size, 1)))
-    yield from file.iter_batches(step, [group], list(names), use_threads=False)
+    yield from file.iter_batches(step, [group], list(names), use_threads=threads)
 
 
 def _bounds(file: _File, group: int, holder: Holder) -> Longs | None:
@@ -161,7 +161,7 @@ def numbers_of(values: pa.Array) -> Longs:
 
 
 @contextmanager
-def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: bool = True) -> Iterator[FileRows]:
+def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: bool = True, threads: bool = False) -> Iterator[FileRows]:
     """Yield the rows of files.
 
     Args:
@@ -169,6 +169,7 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: boo
         columns: The columns that may be read.
         whole: Most of the files will be read: copy them to this machine's disk, and remove the copies afterwards. Otherwise only the
             ranges are transferred that are read.
+        threads: Read several columns at a time.
     """
     with ExitStack() as held, TemporaryDirectory(prefix="tidelake-fold-") as folder:
         files, first = list[_File](), 0
@@ -177,7 +178,7 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: boo
             names = {_id(f): f.name for f in parquet.schema_arrow}
             files.append(_File(ref, parquet, names, first, _alive(ref, parquet.metadata.num_rows)))
             first += parquet.metadata.num_rows
-        yield FileRows(files, columns)
+        yield FileRows(files, columns, threads=threads)
 
 
 def _parquet(ref: FileRef, copy: Path | None) -> pq.ParquetFile:

@@ -40,6 +40,7 @@ class Unit(BaseModel, frozen=True):
         base: Files of the snapshot.
         changes: Files of the changelog.
         keys: The keys that it folds, if other units fold other keys of the bucket (without a key: other rows); None for all.
+        alone: No other unit of the job is folded beside it, so that its columns are read by several threads.
     """
 
     table: int
@@ -47,6 +48,7 @@ class Unit(BaseModel, frozen=True):
     base: UnitSide
     changes: UnitSide
     keys: LeadingRange | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,10 @@ def units_of(
 def sides_of(table: TableFold, unit: Unit) -> Iterator[tuple[FileRows, Rows, Rows]]:
     """Open a unit's files. Yield (all rows of the snapshot's files, the unit's rows of the snapshot, its changes)."""
     whole = not table.rules.merges and unit.keys is None
-    with opened(unit.base.files, table.base, whole=whole) as base, opened(unit.changes.files, table.changes) as changes:
+    with (
+        opened(unit.base.files, table.base, whole=whole, threads=unit.alone) as base,
+        opened(unit.changes.files, table.changes, threads=unit.alone) as changes,
+    ):
         yield base, _only(base, unit.base, unit.keys), _only(changes, unit.changes, unit.keys)
 
 
