@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tidelake.history.ddl.changes import TableDef
@@ -27,12 +27,17 @@ def test_sent_names_are_those_that_can_mean_a_table(names: list[tuple[str, str]]
     assert sorted(found) == [n for n, (d, t) in enumerate(names) if same_name(d, known[0]) and same_name(t, known[1])]
 
 
-@given(st.lists(st.tuples(NAME, NAME, st.sampled_from(["create", "change", "drop", "rename"])), max_size=12))
+@example([("a", "a", "change"), ("a", "a_", "change"), ("a", "a", "rename")])
+@example([("a", "a-", "change"), ("a", "a_", "change"), ("a", "a-", "drop"), ("a", "a-", "recover")])
+@given(st.lists(st.tuples(NAME, NAME, st.sampled_from(["change", "drop", "rename", "recover"])), max_size=16))
 def test_present_tables_stay_known_from_change_to_change(steps: list[tuple[str, str, str]]) -> None:
     catalog = Catalog()
     for ts, (database, table, step) in enumerate(steps, 1):
         found = catalog.find(database, table)
-        if found is None:
+        lost = next((i for i in catalog.incarnations.values() if i.dropped_ts and i.names[-1].is_(database, table)), None)
+        if found is None and lost is not None and step == "recover":
+            catalog = catalog.with_(replace(lost, dropped_ts=None))
+        elif found is None:
             catalog = create(catalog, database, table, TableDef(columns=()), ts)
         elif step == "drop":
             catalog = catalog.with_(replace(found, dropped_ts=ts))

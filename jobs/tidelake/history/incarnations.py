@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import count, pairwise
 
 from tidelake.config.lake_paths import column_name
 from tidelake.config.table_name import written
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import FIRST, PRIMARY, ColumnDef, Index, Partition, Partitioning, TableDef
 from tidelake.history.ddl.column_types import MysqlType
-from tidelake.history.names import KnownNames
+from tidelake.history.names import KnownNames, Named
 
 ALWAYS = -1  # a ts before every row
 
@@ -256,7 +256,7 @@ class Catalog:
     @cached_property
     def present(self) -> KnownNames[Incarnation]:
         """The incarnations that are not dropped, by their present names."""
-        return KnownNames((i.names[-1].database, i.names[-1].table, i) for i in self.alive())
+        return KnownNames(named for i in self.incarnations.values() if (named := _present(i)) is not None)
 
     def at(self, database: str, table: str, ts: int) -> Incarnation | None:
         """Return the table that had the name for a row at ts."""
@@ -273,11 +273,15 @@ class Catalog:
     def with_(self, incarnation: Incarnation) -> Catalog:
         """Return the catalog with this incarnation added or replaced."""
         out, before = Catalog(self.incarnations | {incarnation.id: incarnation}), self.incarnations.get(incarnation.id)
-        name, alive = incarnation.names[-1], incarnation.dropped_ts is None
-        same = before is None or (before.dropped_ts is None and before.name == incarnation.name)
-        if "present" in self.__dict__ and alive and same:  # otherwise it is found out again
-            out.__dict__["present"] = self.present.with_(name.database, name.table, incarnation, before)
+        if "present" in self.__dict__ and (before is None or before.dropped_ts is None):
+            present = self.present.moved(_present(before), _present(incarnation))
+            out.__dict__.update({"present": present} if present is not None else {})  # otherwise it is found out again
         return out
+
+    def changed_since(self, before: Catalog) -> list[Incarnation]:
+        """Return the incarnations that are new or different."""
+        was = before.incarnations
+        return [i for k, i in self.incarnations.items() if (old := was.get(k)) is not i and old != i]
 
     def opened(self) -> Catalog:
         """Return the catalog with which the next window starts: without segments and truncations that no later row needs.
@@ -285,6 +289,11 @@ class Catalog:
         Rows that were removed from a dropped table count again if it is recovered. Rows that moved are in the changelogs.
         """
         return Catalog({k: _opened(i) for k, i in self.incarnations.items()})
+
+
+def _present(i: Incarnation | None) -> Named[Incarnation] | None:
+    """The incarnation by its name, if it has one now."""
+    return None if i is None or i.dropped_ts is not None else (i.names[-1].database, i.names[-1].table, i)
 
 
 def _opened(i: Incarnation) -> Incarnation:
@@ -317,8 +326,8 @@ def create(catalog: Catalog, database: str, table: str, definition: TableDef, ts
 
 def new_id(catalog: Catalog, database: str, table: str, ts: int) -> str:
     """Return the id of a life that begins under this name after ts."""
-    count = sum(i.id.startswith(f"{database}.{table}@{ts}") for i in catalog.incarnations.values())
-    return f"{database}.{table}@{ts}" + (f"#{count}" if count else "")
+    first = f"{database}.{table}@{ts}"
+    return first if first not in catalog.incarnations else next(i for n in count(1) if (i := f"{first}#{n}") not in catalog.incarnations)
 
 
 def ended(i: Incarnation, ts: int) -> Incarnation:
@@ -326,14 +335,6 @@ def ended(i: Incarnation, ts: int) -> Incarnation:
     names = (*i.names[:-1], replace(i.names[-1], until_ts=ts))
     segments = (*i.segments[:-1], replace(i.segments[-1], until_ts=ts))
     return replace(i, names=names, segments=segments, dropped_ts=ts)
-
-
-def moves_at(catalog: Catalog, ts: int) -> int:
-    """Return the number of statements of this ts that move rows: from one table to another, or into a new life."""
-    lives = catalog.incarnations.values()
-    return sum(e.ts == ts and e.part is not None for i in lives for e in i.exchanges) + sum(
-        i.rekey is not None and i.rekey.ts == ts for i in lives
-    )
 
 
 def uniques_of(indexes: Iterable[Index], columns: Sequence[Column]) -> tuple[UniqueIndex, ...]:

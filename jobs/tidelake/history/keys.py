@@ -20,11 +20,11 @@ from tidelake.history.incarnations import (
     Segment,
     UniqueIndex,
     ended,
-    moves_at,
     new_id,
     reshaped,
     uniques_of,
 )
+from tidelake.history.partition_exchange import moves_at
 
 PRIMARY_KEY = "PRIMARY"  # name of the primary key as an index
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+Named = tuple[str, str, _T]  # database, table and item
 
 
 def sanitised(name: str) -> str:
@@ -35,19 +36,27 @@ class KnownNames(Generic[_T]):
         items: Database, table and item.
     """
 
-    def __init__(self, items: Iterable[tuple[str, str, _T]]) -> None:
+    def __init__(self, items: Iterable[Named[_T]]) -> None:
         self._items = dict[tuple[str, str], list[_T]]()
         for database, table, item in items:
             for key in _keys(database, table):
                 self._items.setdefault(key, []).append(item)
 
-    def with_(self, database: str, table: str, item: _T, instead: _T | None = None) -> KnownNames[_T]:
-        """Return a copy with an item more, or with an item instead of another one of this name."""
+    def moved(self, old: Named[_T] | None, new: Named[_T] | None) -> KnownNames[_T] | None:
+        """Return a copy with one item in the place of another; None if it gets a name that others have: their order is unknown here.
+
+        old: None for one item more, which comes last; new: None for one less.
+        """
         out = KnownNames[_T](())
         out._items = dict(self._items)
-        for key in _keys(database, table):
-            before = out._items.get(key, [])
-            out._items[key] = [item if b is instead else b for b in before] if instead is not None else [*before, item]
+        was, now = (_keys(*named[:2]) if named else [] for named in (old, new))
+        for key in dict.fromkeys(was + now):
+            items = list(self._items.get(key, ()))
+            if old and new and items and key not in was:
+                return None
+            at = next((n for n, item in enumerate(items) if old and item is old[2]), len(items))
+            items[at : at + 1] = [new[2]] if new and key in now else []
+            out._items[key] = items
         return out
 
     def meant(self, database: str, table: str) -> list[_T]:
@@ -62,7 +71,7 @@ class SentNames(Generic[_T]):
         items: Database and table as sent, and item.
     """
 
-    def __init__(self, items: Iterable[tuple[str, str, _T]]) -> None:
+    def __init__(self, items: Iterable[Named[_T]]) -> None:
         self._items = dict[tuple[str, str], list[_T]]()
         for database, table, item in items:
             self._items.setdefault((database.lower(), table.lower()), []).append(item)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tidelake.errors import OrderError
-from tidelake.history.incarnations import Catalog, Exchange, Incarnation, moves_at
+from tidelake.history.incarnations import Catalog, Exchange, Incarnation
 from tidelake.history.partitions import members
 
 
@@ -32,6 +32,14 @@ def exchanged(catalog: Catalog, p: Incarnation, partition: str, t: Incarnation, 
     came = Exchange(ts=ts, number=number, other=p.id, partition=partition)
     known = catalog.with_(replace(p, exchanges=(*p.exchanges, left), empty=False))
     return known.with_(replace(t, exchanges=(*t.exchanges, came), empty=False))
+
+
+def moves_at(catalog: Catalog, ts: int) -> int:
+    """Return the number of statements of this ts that move rows: from one table to another, or into a new life."""
+    lives = catalog.incarnations.values()
+    return sum(e.ts == ts and e.part is not None for i in lives for e in i.exchanges) + sum(
+        i.rekey is not None and i.rekey.ts == ts for i in lives
+    )
 
 
 def _check_alike(p: Incarnation, partition: str, t: Incarnation) -> None:

@@ -19,13 +19,13 @@ its digits alone, that of BINARY and VARBINARY is its bytes. Other types are ref
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tidelake.errors import OrderError
 from tidelake.history.ddl.changes import Partition
 from tidelake.history.ddl.partition_clauses import first_day, numbered
-from tidelake.history.incarnations import Catalog, Column, Incarnation, Partitions, Removal
+from tidelake.history.incarnations import Column, Incarnation, Partitions, Removal
 from tidelake.history.partition_boxes import Bound, Interval, between
 
 _NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
@@ -115,14 +115,13 @@ def members(i: Incarnation, name: str, ts: int) -> tuple[Removal, ...]:
     return tuple(_all([_equal(c, v, ts) for c, v in zip(columns, row, strict=True)]) for row in part.tuples)
 
 
-def check_source(before: Catalog, after: Catalog) -> None:
-    """Check that a statement emptied no partition of KEY, for a source that may be another server than TiDB.
+def check_source(changed: Iterable[Incarnation]) -> None:
+    """Check that a statement, which changed these tables, emptied no partition of KEY, for a source that may be another server than TiDB.
 
     MySQL and MariaDB have hashes of their own there. Raises OrderError (UNSUPPORTED_DDL).
     """
-    for i in after.incarnations.values():
-        left = (*i.removals, *(e.part for e in i.exchanges))
-        if i is not before.incarnations.get(i.id) and any(r is not None and r.hashed for r in left):
+    for i in changed:
+        if any(r is not None and r.hashed for r in (*i.removals, *(e.part for e in i.exchanges))):
             raise OrderError(f"the rows of a partition of {i.name} cannot be determined: {_ANY_SERVER}", code="UNSUPPORTED_DDL")
 
 

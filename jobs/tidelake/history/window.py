@@ -6,6 +6,7 @@ evolve this way unless ddl.jsonl has statements.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -20,7 +21,8 @@ from tidelake.history.definitions import unsaid_of
 from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
-from tidelake.history.names import KnownNames, SentNames, same_name
+from tidelake.history.inhabited import Inhabited
+from tidelake.history.names import KnownNames, same_name
 from tidelake.history.other_servers import check_change
 from tidelake.history.partitions import check_source
 from tidelake.tso import show
@@ -134,20 +136,26 @@ def compile_window(
     unknown: list[_UnknownRows] = []
     added = frozenset(name.lower() for s in statements for name in _columns_added(s)) if has_ddl else None
     rules = _Rules(added, _unsaid(observed), policy.ddl == "ignore")
-    pending, sent = sorted(observed, key=lambda s: s.first_ts), SentNames((s.database, s.table, s) for s in observed)
+    in_order, inhabited, done = sorted(observed, key=_first_ts), Inhabited(observed), 0
+    inhabited.expect(catalog.incarnations.values())
     for statement in sorted(statements, key=lambda s: s.commit_ts):
-        before = [s for s in pending if s.first_ts <= statement.commit_ts]
-        catalog = _see_all(catalog, before, rules, ledger, unknown)
-        pending = pending[len(before) :]
-        catalog = _inhabited(catalog, sent, statement.commit_ts)
+        reached = bisect_right(in_order, statement.commit_ts, key=_first_ts)
+        catalog = _see_all(catalog, in_order[done:reached], rules, ledger, unknown)
+        done = reached
+        catalog = inhabited.marked(catalog, statement.commit_ts)
         catalog, entry = _execute(catalog, statement, policy, of_tidb)
+        inhabited.expect(catalog.incarnations[i] for i in entry.tables)
         ledger.append(entry)
-    catalog = _see_all(catalog, pending, rules, ledger, unknown)
+    catalog = _see_all(catalog, in_order[done:], rules, ledger, unknown)
     known = KnownNames((n.database, n.table, (i, n)) for i in catalog.incarnations.values() for n in i.names)
     again = [left for s in observed if (left := _unseen(known.meant(s.database, s.table), s)) is not None]
     catalog = _see_all(catalog, again, rules, ledger, unknown)
-    catalog = _inhabited(catalog, sent, max((s.last_ts for s in observed), default=0))
+    catalog = inhabited.marked(catalog, max((s.last_ts for s in observed), default=0))
     return Compiled(catalog, ledger, _mismatches(catalog, unknown))
+
+
+def _first_ts(s: ObservedTable) -> int:
+    return s.first_ts
 
 
 def sent_type(column: SchemaColumn) -> MysqlType:
@@ -161,26 +169,16 @@ def _execute(catalog: Catalog, s: Statement, policy: Policy, of_tidb: bool) -> t
         return catalog, _entry(s, "ignored", why="ignore_ddl contains its commit ts")
     try:
         after = _apply_all(catalog, s.commit_ts, parse(s.query, s.database), of_tidb)
+        changed = after.changed_since(catalog)
         if not of_tidb:
-            check_source(catalog, after)
-        if policy.ddl == "strict" and after != catalog:
+            check_source(changed)
+        if policy.ddl == "strict" and changed:
             raise OrderError("the feed's policy is ddl = strict", code="DDL_REFUSED")
     except (OrderError, ContractError) as e:
         if policy.ddl == "ignore":
             return catalog, _entry(s, "ignored", why=f"{e.code}: {e.message}")
         raise OrderError(f"{e.message}: {s.query!r} in {s.database!r} at TSO {show(s.commit_ts)}", code=e.code, remedy=_remedy(s)) from e
-    was = catalog.incarnations
-    return after, _entry(
-        s, "applied" if after != catalog else "no effect", tuple(k for k, i in after.incarnations.items() if i != was.get(k))
-    )
-
-
-def _inhabited(catalog: Catalog, sent: SentNames[ObservedTable], ts: int) -> Catalog:
-    """Mark tables that can have rows up to ts, judging by first and last ones, as not empty."""
-    for i in [i for i in catalog.incarnations.values() if i.empty]:
-        if any(s.first_ts <= ts and s.last_ts > i.from_ts for n in i.names for s in sent.of(n.database, n.table)):
-            catalog = catalog.with_(replace(i, empty=False))
-    return catalog
+    return after, _entry(s, "applied" if changed else "no effect", tuple(i.id for i in changed))
 
 
 def _apply_all(catalog: Catalog, ts: int, changes: list[Change], of_tidb: bool) -> Catalog:
@@ -325,7 +323,7 @@ def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]
             column = ColumnDef(name=c.name, type=sent_type(c))
             known = add_column(known, column, s.first_ts - 1)
     new = [c.name for c in known.columns if c not in found.columns]
-    return catalog.with_(known), [_seen(s, f"column {name} of {found.name}") for name in new]
+    return catalog.with_(known) if new else catalog, [_seen(s, f"column {name} of {found.name}") for name in new]
 
 
 def _unseen(names: Sequence[tuple[Incarnation, Name]], s: ObservedTable) -> ObservedTable | None:
