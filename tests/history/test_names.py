@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidelake.history.ddl.changes import TableDef
 from tidelake.history.incarnations import Catalog, create
-from tidelake.history.names import KnownNames, SentNames, same_name
+from tidelake.history.names import KnownNames, SentNames, same_name, unmeant
 
 NAME = st.text("aA-_1", min_size=1, max_size=2)
 NAMES = st.lists(st.tuples(NAME, NAME), max_size=12)
@@ -25,6 +25,11 @@ def test_known_names_are_those_that_a_message_can_mean(names: list[tuple[str, st
 def test_sent_names_are_those_that_can_mean_a_table(names: list[tuple[str, str]], known: tuple[str, str]) -> None:
     found = SentNames((d, t, n) for n, (d, t) in enumerate(names)).of(*known)
     assert sorted(found) == [n for n, (d, t) in enumerate(names) if same_name(d, known[0]) and same_name(t, known[1])]
+
+
+@given(st.lists(NAME, max_size=8), st.lists(NAME, max_size=8))
+def test_names_without_a_meaning_are_those_that_are_no_known_name(sent: list[str], names: list[str]) -> None:
+    assert unmeant(sent, names) == [s for s in sent if not any(same_name(s, n) for n in names)]
 
 
 @example([("a", "a", "change"), ("a", "a_", "change"), ("a", "a", "rename")])

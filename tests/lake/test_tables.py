@@ -15,7 +15,7 @@ from tidelake.history.incarnations import Column
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Reshape
 from tidelake.lake.names import is_parking, parking_name, vacant
-from tidelake.lake.tables import create_changelog, create_snapshot, finish, grow_changelog, lake_column, physical, reshape
+from tidelake.lake.tables import create_changelog, create_snapshot, finish, grow_changelog, holders, lake_column, reshape
 
 
 @pytest.fixture
@@ -116,11 +116,11 @@ def test_a_changelog_keeps_every_column_that_ever_lived(lake: LakeCatalog, feed:
     assert {c.source_id: c.name for c in table.columns() if c.source_id} == {1: "id", 2: "b", 3: "a"}
     text = replace(a, name="b", type=MysqlType("varchar", length=5))
     table = grow_changelog(lake, feed, i, table, [one, text])
-    assert [(c.name, c.type) for c in physical(table.columns(), 2)] == [("b", "string"), ("b__2", "int")]
+    assert [(c.name, c.type) for c in holders(table.columns())[2]] == [("b", "string"), ("b__2", "int")]
     again = Column(id=4, name="a", type=MysqlType("int"))
     table = grow_changelog(lake, feed, i, table, [one, text, again])
-    assert [(c.name, c.type) for c in physical(table.columns(), 3)] == [("a__3", "int")]
-    assert [(c.name, c.type) for c in physical(table.columns(), 4)] == [("a", "int")]
+    assert [(c.name, c.type) for c in holders(table.columns())[3]] == [("a__3", "int")]
+    assert [(c.name, c.type) for c in holders(table.columns())[4]] == [("a", "int")]
     assert grow_changelog(lake, feed, i, table, [one, text, again]).columns() == table.columns()
 
 

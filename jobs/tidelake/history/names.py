@@ -21,6 +21,12 @@ def same_name(sent: str, name: str) -> bool:
     return sent.lower() in _forms(name)
 
 
+def unmeant(sent: Iterable[str], names: Iterable[str]) -> list[str]:
+    """Return the names in a message that are none of these names (`same_name`)."""
+    forms = {form for name in names for form in _forms(name)}
+    return [s for s in sent if s.lower() not in forms]
+
+
 def _forms(name: str) -> set[str]:
     return {name.lower(), sanitised(name).lower()}
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
 from tidelake.history.incarnations import Column, Incarnation
-from tidelake.history.names import same_name
+from tidelake.history.names import sanitised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,38 +33,39 @@ class Projection:
 def project(incarnation: Incarnation, row_schemas: Iterable[RowSchema]) -> list[Projection]:
     """Return every column that existed in the window: final ones first in table order, then dropped ones."""
     row_schemas = list(row_schemas)
-    return [Projection(column=c, places=tuple(_places(incarnation, c, row_schemas))) for c in lived(incarnation)]
+    sent = [_first_positions(s) for s in row_schemas]
+    places: dict[int, list[CellPlace]] = {c.id: [] for c in lived(incarnation)}
+    for segment in incarnation.segments:
+        names = {c.name.lower() for c in segment.columns}
+        for row_schema, positions in zip(row_schemas, sent, strict=True):
+            for column in segment.columns:
+                position = _position(positions, column.name, names)
+                if position is not None:
+                    new = CellPlace(
+                        row_schema=row_schema.id, position=position, type=column.type, after_ts=segment.after_ts, until_ts=segment.until_ts
+                    )
+                    places[column.id] = _joined(places[column.id], new)
+    return [Projection(column=c, places=tuple(places[c.id])) for c in lived(incarnation)]
 
 
 def lived(incarnation: Incarnation) -> list[Column]:
     """Return the columns of all segments, each in its last version, final ones first."""
     last = {c.id: c for s in incarnation.segments for c in s.columns}
-    final = [c.id for c in incarnation.columns]
-    return [last[i] for i in final] + [c for i, c in last.items() if i not in final]
+    return list(({c.id: last[c.id] for c in incarnation.columns} | last).values())
 
 
-def _places(incarnation: Incarnation, column: Column, row_schemas: Sequence[RowSchema]) -> list[CellPlace]:
-    out: list[CellPlace] = []
-    for segment in incarnation.segments:
-        then = next((c for c in segment.columns if c.id == column.id), None)
-        if then is None:
-            continue
-        for row_schema in row_schemas:
-            position = _position(row_schema, then.name, {c.name.lower() for c in segment.columns})
-            if position is not None:
-                new = CellPlace(
-                    row_schema=row_schema.id, position=position, type=then.type, after_ts=segment.after_ts, until_ts=segment.until_ts
-                )
-                out = _joined(out, new)
+def _first_positions(row_schema: RowSchema) -> dict[str, int]:
+    """The first position of each name in a schema, in lower case."""
+    out = dict[str, int]()
+    for position, c in enumerate(row_schema.columns):
+        out.setdefault(c.name.lower(), position)
     return out
 
 
-def _position(row_schema: RowSchema, name: str, names: set[str]) -> int | None:
+def _position(positions: dict[str, int], name: str, names: set[str]) -> int | None:
     """Position of a column in a schema. A sanitised name matches unless another column of the table has exactly that name."""
-    exact = next((i for i, c in enumerate(row_schema.columns) if c.name.lower() == name.lower()), None)
-    if exact is not None:
-        return exact
-    return next((i for i, c in enumerate(row_schema.columns) if same_name(c.name, name) and c.name.lower() not in names), None)
+    safe = sanitised(name).lower()
+    return positions.get(name.lower(), None if safe in names else positions.get(safe))
 
 
 def _joined(places: list[CellPlace], new: CellPlace) -> list[CellPlace]:

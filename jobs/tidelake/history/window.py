@@ -22,7 +22,7 @@ from tidelake.history.event import RowSchema, SchemaColumn
 from tidelake.history.evolution import apply
 from tidelake.history.incarnations import Catalog, Incarnation, Name, add_column, create
 from tidelake.history.inhabited import Inhabited
-from tidelake.history.names import KnownNames, same_name
+from tidelake.history.names import KnownNames, same_name, unmeant
 from tidelake.history.other_servers import check_change
 from tidelake.history.partitions import check_source
 from tidelake.tso import show
@@ -309,7 +309,7 @@ def _unknown(i: Incarnation, s: ObservedTable) -> tuple[str, ...]:
 
 
 def _missing(s: ObservedTable, known: Sequence[str]) -> tuple[str, ...]:
-    return tuple(c.name for c in s.row_schema.columns if not any(same_name(c.name, k) for k in known))
+    return tuple(unmeant((c.name for c in s.row_schema.columns), known))
 
 
 def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]]:
@@ -317,12 +317,12 @@ def _see(catalog: Catalog, s: ObservedTable) -> tuple[Catalog, list[LedgerEntry]
     if found is None:
         born = create(catalog, s.database, s.table, _guess(s.row_schema), s.first_ts - 1, guessed=True)
         return born, [_seen(s, f"table {s.database}.{s.table}")]
-    known = found
+    known, missing = found, _missing(s, [c.name for c in found.columns])
     for c in s.row_schema.columns:
-        if not any(same_name(c.name, k.name) for k in known.columns):
+        if c.name in missing and not any(same_name(c.name, k.name) for k in known.columns):
             column = ColumnDef(name=c.name, type=sent_type(c))
             known = add_column(known, column, s.first_ts - 1)
-    new = [c.name for c in known.columns if c not in found.columns]
+    new = [c.name for c in known.columns[len(found.columns) :]]
     return catalog.with_(known) if new else catalog, [_seen(s, f"column {name} of {found.name}") for name in new]
 
 
@@ -336,7 +336,7 @@ def _unseen(names: Sequence[tuple[Incarnation, Name]], s: ObservedTable) -> Obse
         ends = [n.until_ts for _, n in names if n.until_ts is not None and n.until_ts < s.last_ts]
         return replace(s, first_ts=max(ends) + 1) if ends else None
     last = i.segments[-1]
-    lacks = any(not any(same_name(c.name, k.name) for k in last.columns) for c in s.row_schema.columns)
+    lacks = bool(_missing(s, [c.name for c in last.columns]))
     return replace(s, first_ts=max(s.first_ts, last.after_ts + 1)) if lacks and i.dropped_ts is None and last.after_ts < s.last_ts else None
 
 

@@ -181,8 +181,9 @@ def grow_changelog(catalog: LakeCatalog, feed: Feed, i: Incarnation, table: Lake
     or whose type changes to one that Iceberg refuses, becomes `<name>__<id>`.
     """
     _refuse_new_masks(feed, i, table, columns)
+    have = set(table.columns())
     for c in _apart(lake_column(feed, i, c) for c in kept(feed, i, columns)):
-        table = _changelog_column(catalog, table, c)
+        table = table if c in have else _changelog_column(catalog, table, c)
     missing = [c for c in _meta_columns(feed) if c.name not in {h.name for h in table.columns()}]
     return catalog.evolve(table.identifier, lambda u: _add_last(u, missing)) if missing else table
 
@@ -215,9 +216,13 @@ def _meta_columns(feed: Feed) -> list[LakeColumn]:
     return [*CHANGELOG_COLUMNS, *([PARTIAL] if feed.policy.handle_only == "accept" else [])]
 
 
-def physical(columns: Sequence[LakeColumn], source_id: int) -> list[LakeColumn]:
-    """Return a changelog's columns that hold a source column; the one with its present type comes first."""
-    return sorted((c for c in columns if c.source_id == source_id), key=lambda c: c.retired)
+def holders(columns: Iterable[LakeColumn]) -> dict[int, list[LakeColumn]]:
+    """Return a changelog's columns by the id of the source column that they hold; the one with its present type comes first."""
+    out = dict[int, list[LakeColumn]]()
+    for c in sorted(columns, key=lambda c: c.retired):
+        if c.source_id is not None:
+            out.setdefault(c.source_id, []).append(c)
+    return out
 
 
 def _changelog_column(catalog: LakeCatalog, table: LakeTable, c: LakeColumn) -> LakeTable:

@@ -27,7 +27,7 @@ from tidelake.lake.cuts import last_snapshot, places
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.folded_frame import folded_reader
 from tidelake.lake.folding.table_fold import TableAt
-from tidelake.lake.tables import PARTIAL, bucket_column, kept, key_columns, lake_column, physical
+from tidelake.lake.tables import PARTIAL, bucket_column, holders, kept, key_columns, lake_column
 from tidelake.order.change_sequence import moved_sql
 from tidelake.order.changelogs import advanced, open_changelog
 from tidelake.order.planning import PlannedWindow
@@ -187,8 +187,8 @@ def append(plan: PlannedWindow, rows: DataFrame, to: Side, m: Move, origin: str,
         origin: The changes' `_origin`.
         types: Lake types of the rows' columns, by the column's id. Other columns are NULL.
     """
-    have, ts = to.changelog.columns(), moment(plan, m)
-    sources = [(c, physical(have, c.id)[0]) for c in to.columns if c.id in types]
+    have, ts = holders(to.changelog.columns()), moment(plan, m)
+    sources = [(c, have[c.id][0]) for c in to.columns if c.id in types]
     values = [f"{_converted(quote(c.lake_name), types[c.id], holder.type)} AS {quote(holder.name)}" for c, holder in sources]
     written = rows.selectExpr(
         *values,

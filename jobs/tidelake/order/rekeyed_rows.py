@@ -15,7 +15,7 @@ from tidelake.io.texts import plural
 from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Advance
 from tidelake.lake.folding.table_fold import TableAt
-from tidelake.lake.tables import kept, mask_of, physical
+from tidelake.lake.tables import holders, kept, mask_of
 from tidelake.order.moved_rows import Side, StagedTables, append, known, moment, side, since, standing, types_of, with_moved
 from tidelake.order.planning import PlannedWindow, first_buckets
 from tidelake.spark.observed_counts import Observed
@@ -88,8 +88,8 @@ def _check_key(plan: PlannedWindow, r: Rekey, to: Side, advance: Advance) -> Non
     """Refuse rows whose key is NULL or not their own. Reads the key's columns of what was staged."""
     from pyspark.sql import functions as F
 
-    i, have = to.table.incarnation, to.changelog.columns()
-    key = [quote(physical(have, k)[0].name) for k in i.key]
+    i, have = to.table.incarnation, holders(to.changelog.columns())
+    key = [quote(have[k][0].name) for k in i.key]
     rows = plan.lake.spark.table(sql_name(advance.identifier, advance.branch)).where(
         f"_commit_ts = {moment(plan, r)} AND _origin = '{NEW_KEY}'"
     )

@@ -13,7 +13,7 @@ from tidelake.history.projection import lived
 from tidelake.io.texts import plural
 from tidelake.lake.branches import sql_name
 from tidelake.lake.cut import Advance, TableCounts
-from tidelake.lake.tables import bucket_column, key_columns, physical
+from tidelake.lake.tables import bucket_column, holders, key_columns
 from tidelake.order.arrow.deletes import DeleteRules
 from tidelake.order.arrow.staged_by_workers import Ordering, stage_by_workers
 from tidelake.order.arrow.table_models import SentName
@@ -112,8 +112,8 @@ def _said(i: Incarnation, counts: TableCounts) -> list[str]:
 
 def _check_keys(plan: PlannedWindow, table: TableRows, advance: Advance) -> None:
     """Check that all changes of a key come from one partition of an hour."""
-    columns = plan.lake.catalog.load(advance.identifier).columns(advance.to)
-    key = [physical(columns, k)[0].name for k in table.incarnation.key]
+    have = holders(plan.lake.catalog.load(advance.identifier).columns(advance.to))
+    key = [have[k][0].name for k in table.incarnation.key]
     inside = f"_commit_ts > {plan.window.applied_ts} AND _commit_ts <= {plan.window.resolved_ts}"
     changes = plan.lake.spark.table(sql_name(advance.identifier, advance.branch)).where(inside)
     refuse_keys_in_two_partitions(changes, key, table.incarnation.name)

@@ -12,7 +12,7 @@ from tidelake.history.incarnations import Incarnation
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Cut, Staged, TableCounts
 from tidelake.lake.scans import After, Where
-from tidelake.lake.tables import physical
+from tidelake.lake.tables import holders
 from tidelake.tso import MOST
 from tidelake.validate.quality.evidence import COMMIT_TS, OFFSET, PARTITION, PLACE, TOPIC, UnexpectedRows, unexpected_rows
 from tidelake.validate.written import WrittenCounts
@@ -60,8 +60,8 @@ def outside_window(counted: WrittenCounts, staged: Staged) -> list[int]:
 
 def index_columns(table: LakeTable, i: Incarnation) -> list[str]:
     """Return the changelog's columns that name a row: those of the key, and its event."""
-    columns = table.columns()
-    return [*(physical(columns, k)[0].name for k in i.key), *PLACE]
+    have = holders(table.columns())
+    return [*(have[k][0].name for k in i.key), *PLACE]
 
 
 def invalid_rows(c: TableCounts, column: str) -> UnexpectedRows | None:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.cut import Advance, Staged
-from tidelake.lake.tables import physical
+from tidelake.lake.tables import holders
 from tidelake.spark.run_parts import SMALL_BYTES
 from tidelake.spark.spread import THREADS
 from tidelake.spark.sql_text import literal, quote
@@ -64,7 +64,8 @@ def written(spark: Callable[[], SparkSession], catalog: LakeCatalog, staged: Sta
 
     def loaded(i: str) -> tuple[LakeTable, list[str]]:
         table = catalog.load(changelogs[i].identifier)
-        return table, [physical(table.columns(), k)[0].name for k in tables[i].key]
+        have = holders(table.columns())
+        return table, [have[k][0].name for k in tables[i].key]
 
     with ThreadPoolExecutor(THREADS) as pool:
         found = dict(zip(changelogs, pool.map(loaded, changelogs), strict=True))

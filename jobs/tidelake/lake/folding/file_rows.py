@@ -139,8 +139,8 @@ def _batches(file: pq.ParquetFile, group: int, names: Sequence[str], *, threads:
     if not names:
         yield pa.RecordBatch.from_arrays([pa.nulls(facts.num_rows)], names=["none"])
         return
-    chunks = (facts.column(n) for n in range(facts.num_columns))
-    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
+    chunks, wanted = (facts.column(n) for n in range(facts.num_columns)), frozenset(names)
+    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
     step = min(PIECE_ROWS, max(1, facts.num_rows * PIECE_BYTES // max(size, 1)))
     yield from file.iter_batches(step, [group], list(names), use_threads=threads)
 

@@ -14,7 +14,7 @@ from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
 from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed
 from tidelake.lake.folding.file_rows import ORDERED
 from tidelake.lake.folding.fold import Fold
-from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, lake_column, mask_of, physical, shown_type, value_rules
+from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, holders, lake_column, mask_of, shown_type, value_rules
 from tidelake.wire.masks import mask_key, masked_text
 
 
@@ -99,9 +99,9 @@ def removed(fold: Fold, r: Removal) -> Removed:
 def _base_columns(fold: Fold, base: TableAt | None) -> tuple[FoldColumn, ...]:
     have = base.table.columns(base.snapshot_id) if base else []
     ids = base.table.field_ids(base.snapshot_id) if base else {}
-    out = []
+    out, held_by = [], holders(have)
     for c in fold.columns:
-        held = [h for h in have if h.source_id == c.id]
+        held = held_by.get(c.id, [])
         default = _default(fold, c, None) if not held and c.since_ts > ALWAYS else None
         out.append(_column(fold, c, held, ids, default))
     return (*out, *_own((COMMIT_TS,), have, ids))
@@ -110,10 +110,10 @@ def _base_columns(fold: Fold, base: TableAt | None) -> tuple[FoldColumn, ...]:
 def _change_columns(fold: Fold, changes: TableAt | None) -> tuple[FoldColumn, ...]:
     have = changes.table.columns(changes.snapshot_id) if changes else []
     ids = changes.table.field_ids(changes.snapshot_id) if changes else {}
-    out = []
+    out, held_by = [], holders(have)
     for c in fold.columns:
         added = c.since_ts > fold.applied_ts and c.default is not None
-        out.append(_column(fold, c, physical(have, c.id), ids, _default(fold, c, c.since_ts) if added else None))
+        out.append(_column(fold, c, held_by.get(c.id, []), ids, _default(fold, c, c.since_ts) if added else None))
     return (*out, *_own((*CHANGELOG_COLUMNS, PARTIAL), have, ids))
 
 

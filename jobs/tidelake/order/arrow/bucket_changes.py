@@ -136,8 +136,9 @@ class BucketChanges:
             self.counted.update(dict.fromkeys(("distinct", f"{_OPS[k]}s", *_ALSO.get(k, ())), n))
         partial = np.asarray(rows.column("partial"))[numbers]
         self.counted["partial"] += int((partial & (kind != DELETE)).sum() if self.table.key else partial.sum())
+        there = set(rows.column_names)
         for c in self.table.columns:
-            if (name := f"l{c.id}") in rows.column_names:
+            if (name := f"l{c.id}") in there:
                 self.counted.update({f"{loss}_{c.id}": n for loss, n in losses_of(rows.column(name).take(pa.array(numbers))).items()})
 
     def _identity(self, rows: pa.Table, kind: Longs) -> dict[str, Any]:

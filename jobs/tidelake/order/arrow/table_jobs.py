@@ -12,7 +12,7 @@ from tidelake.history.projection import CellPlace, Projection
 from tidelake.lake.catalog import LakeTable
 from tidelake.lake.columns.cells import CastRules, arrow_type, cell_type
 from tidelake.lake.data_files import file_schema
-from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, mask_of, physical
+from tidelake.lake.tables import CHANGELOG_COLUMNS, PARTIAL, holders, mask_of
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading, SentName
 from tidelake.order.table_rows import TableRows
 
@@ -33,7 +33,7 @@ def arrow_table(table: TableRows, target: LakeTable, rows: int, tasks: int) -> A
         OrderError: MASKED: cells have another mask.
     """
     have = target.columns()
-    columns = arrow_columns(table, {p.column.id: physical(have, p.column.id)[0].name for p in table.projections})
+    columns = arrow_columns(table, {i: held[0].name for i, held in holders(have).items()})
     fields = [pa.field(c.name, arrow_type(c.type.lake)) for c in columns]
     own = [*CHANGELOG_COLUMNS, *(c for c in have if c.source_id is None and c.name == PARTIAL.name)]
     fields += [pa.field(c.name, arrow_type(c.type)) for c in own]

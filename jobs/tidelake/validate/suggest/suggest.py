@@ -17,7 +17,7 @@ from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.scans import After
-from tidelake.lake.tables import PARTIAL, physical, value_rules
+from tidelake.lake.tables import PARTIAL, holders, value_rules
 from tidelake.tso import begin_ts, parse_hour
 from tidelake.validate.quality.applicable import columns_of
 from tidelake.validate.suggest.profile import ColumnProfile, TableProfile
@@ -70,7 +70,8 @@ def suggest(lake: Lake, cut: Cut, i: Incarnation, hours: int, progress: Progress
     snapshot, changelog = cut.snapshots.get(i.id), cut.changelogs.get(i.id)
     tables = {t.identifier: lake.catalog.load(t.identifier) for t in (snapshot, changelog) if t is not None}
     judged = tables[changelog.identifier] if changelog else tables[snapshot.identifier] if snapshot else None
-    described = {} if judged is None else {c.id: d for c in i.columns if (d := _described(lake, i, c, judged)) is not None}
+    there = holders(judged.columns()) if judged else {}
+    described = {c.id: _described(lake, i, c) for c in i.columns if c.id in there}
     masked = {n for t in tables.values() for n, mark in _masks(t).items() if mark}
     described = {n: d if d.mask or n not in masked else _masked(d) for n, d in described.items()}
     clear = {n for n, d in described.items() if d.mask is None}
@@ -95,10 +96,8 @@ def _with_later(feed: Feed, table: str, rules: list[Suggested]) -> list[Suggeste
     return [replace(r, arguments={**r.arguments, "later": True}) if late else r for r, late in zip(rules, added, strict=True)]
 
 
-def _described(lake: Lake, i: Incarnation, c: Column, judged: LakeTable) -> Described | None:
-    """A column as the rules of the next window see it, by its present name; None if the lake does not have it."""
-    if not physical(judged.columns(), c.id):
-        return None
+def _described(lake: Lake, i: Incarnation, c: Column) -> Described:
+    """A column as the rules of the next window see it, by its present name."""
     elements = c.type.elements if c.type.word == "enum" else None
     mask = value_rules(lake.feed, i, c).mask
     return Described(name=c.lake_name, key=c.id in i.key, json=c.type.word == "json", elements=elements, mask=mask)
@@ -132,8 +131,8 @@ def _read_changes(table: LakeTable, snapshot_id: int, window: After[int], profil
 
 def _names(table: LakeTable, profile: TableProfile) -> dict[int, str]:
     """The table's columns that are profiled, by column id."""
-    columns = table.columns()
-    return {n: held[0].name for n in profile.columns if (held := physical(columns, n))}
+    have = holders(table.columns())
+    return {n: have[n][0].name for n in profile.columns if n in have}
 
 
 def _heading(lake: Lake, cut: Cut, i: Incarnation, p: TableProfile, hours: int) -> list[str]:
