@@ -51,6 +51,6 @@ def _bare(mysql: MysqlType) -> str | None:
 
 def unsaid_of(row_schemas: Iterable[RowSchema]) -> dict[str, str]:
     """Return by column what no schema of a table carries of its type."""
-    columns = [c for s in row_schemas for c in s.columns]
+    columns = dict.fromkeys(c for s in row_schemas for c in s.columns)
     said = {c.name for c in columns if unsaid(c) is None}
     return {c.name: what for c in columns if c.name not in said and (what := unsaid(c)) is not None}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+_KEPT = 1 << 16  # names whose forms are kept in memory
 Named = tuple[str, str, _T]  # database, table and item
 
 
@@ -27,8 +29,9 @@ def unmeant(sent: Iterable[str], names: Iterable[str]) -> list[str]:
     return [s for s in sent if s.lower() not in forms]
 
 
-def _forms(name: str) -> set[str]:
-    return {name.lower(), sanitised(name).lower()}
+@lru_cache(_KEPT)
+def _forms(name: str) -> frozenset[str]:
+    return frozenset({name.lower(), sanitised(name).lower()})
 
 
 def _keys(database: str, table: str) -> list[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
@@ -34,7 +35,7 @@ def project(incarnation: Incarnation, row_schemas: Iterable[RowSchema]) -> list[
     """Return every column that existed in the window: final ones first in table order, then dropped ones."""
     row_schemas = list(row_schemas)
     sent = [_first_positions(s) for s in row_schemas]
-    places: dict[int, list[CellPlace]] = {c.id: [] for c in lived(incarnation)}
+    places: dict[int, dict[int, list[CellPlace]]] = {c.id: {} for c in lived(incarnation)}
     for segment in incarnation.segments:
         names = {c.name.lower() for c in segment.columns}
         for row_schema, positions in zip(row_schemas, sent, strict=True):
@@ -44,8 +45,9 @@ def project(incarnation: Incarnation, row_schemas: Iterable[RowSchema]) -> list[
                     new = CellPlace(
                         row_schema=row_schema.id, position=position, type=column.type, after_ts=segment.after_ts, until_ts=segment.until_ts
                     )
-                    places[column.id] = _joined(places[column.id], new)
-    return [Projection(column=c, places=tuple(places[c.id])) for c in lived(incarnation)]
+                    of_column = places[column.id]
+                    of_column[row_schema.id] = _joined(of_column.get(row_schema.id, []), new)
+    return [Projection(column=c, places=tuple(chain.from_iterable(places[c.id].values()))) for c in lived(incarnation)]
 
 
 def lived(incarnation: Incarnation) -> list[Column]:
@@ -64,14 +66,15 @@ def _first_positions(row_schema: RowSchema) -> dict[str, int]:
 
 def _position(positions: dict[str, int], name: str, names: set[str]) -> int | None:
     """Position of a column in a schema. A sanitised name matches unless another column of the table has exactly that name."""
+    if (exact := positions.get(name.lower())) is not None:
+        return exact
     safe = sanitised(name).lower()
-    return positions.get(name.lower(), None if safe in names else positions.get(safe))
+    return None if safe in names else positions.get(safe)
 
 
 def _joined(places: list[CellPlace], new: CellPlace) -> list[CellPlace]:
-    """Join adjacent segments with the same place: in most windows a schema has one place."""
+    """Join adjacent segments in which cells of a schema have the same place: in most windows it has one."""
     for i, old in enumerate(places):
-        if (old.row_schema, old.position, old.type, old.until_ts) == (new.row_schema, new.position, new.type, new.after_ts):
-            both = CellPlace(row_schema=old.row_schema, position=old.position, type=old.type, after_ts=old.after_ts, until_ts=new.until_ts)
-            return [*places[:i], both, *places[i + 1 :]]
+        if (old.position, old.type, old.until_ts) == (new.position, new.type, new.after_ts):
+            return [*places[:i], replace(old, until_ts=new.until_ts), *places[i + 1 :]]
     return [*places, new]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tidelake.config.feed import Feed
 from tidelake.errors import OrderError
@@ -16,7 +17,7 @@ from tidelake.order.change_sequence import ChangeSequence
 from tidelake.wire.masks import check_mask
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TableRows:
     """One table of a window.
 
@@ -40,7 +41,7 @@ class TableRows:
     sequence: ChangeSequence
     images: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 
-    @property
+    @cached_property
     def projections(self) -> list[Projection]:
         """Return all columns that existed in the window, except those that the feed drops."""
         known = {c.id for c in kept(self.feed, self.incarnation, lived(self.incarnation))}
@@ -68,7 +69,12 @@ class TableRows:
 
     def sent(self, place: CellPlace) -> SchemaColumn:
         """Return the column as the schema of a cell describes it."""
-        return next(s.columns[place.position] for s in self.row_schemas if s.id == place.row_schema)
+        return self._columns[place.row_schema][place.position]
+
+    @cached_property
+    def _columns(self) -> dict[int, tuple[SchemaColumn, ...]]:
+        """The columns of each schema, by its id."""
+        return {s.id: s.columns for s in self.row_schemas}
 
     def clear_cells(self) -> list[CellPlace]:
         """Return the places of cells that must be hashed and are not.
@@ -85,9 +91,8 @@ class TableRows:
 
     def _in_clear(self, p: Projection) -> list[CellPlace]:
         wanted = mask_of(self.feed, self.incarnation, p.column)
-        columns = {s.id: s.columns for s in self.row_schemas}
         for place in p.places:
-            have = columns[place.row_schema][place.position].mask
+            have = self.sent(place).mask
             if have is not None and have != wanted:
                 raise OrderError(
                     f"column {p.column.name} of {self.incarnation.name} was decoded with mask {have}, the feed sets {wanted or 'none'}",
@@ -95,7 +100,7 @@ class TableRows:
                     remedy=f"decode the hours after the last cut again: `tidelake decode --feed {self.feed.name} --hour … --redo`",
                 )
         hashes = wanted is not None and wanted.startswith("hash")
-        return [place for place in p.places if hashes and columns[place.row_schema][place.position].mask is None]
+        return [place for place in p.places if hashes and self.sent(place).mask is None]
 
 
 def sent_names(incarnation: Incarnation, sent: SentNames[tuple[str, str]]) -> tuple[Name, ...]:

@@ -13,10 +13,12 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.lake.columns.cells import INVALID, NULLED, CellType, Codes, values
 from tidelake.lake.columns.conversions import converted
 from tidelake.order.arrow.event_groups import inside, numbers
-from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, Reading
+from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading
 from tidelake.wire.cells.maxwell_cells import FORM
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
+
+_NEVER = 2**63 - 1  # a ts after every row
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,11 @@ class RowImages:
     def __init__(self, events: pa.Table, side: str) -> None:
         lists, schemas = events.column(side).combine_chunks(), events.column(SIDES[side]).combine_chunks()
         self.absent = np.asarray(pc.is_null(schemas))
-        self._schemas, self._ts = numbers(schemas, 0), numbers(events.column("commit_ts").combine_chunks(), -1)
+        self._ts = numbers(events.column("commit_ts").combine_chunks(), -1)
+        self._span = int(self._ts.min(initial=_NEVER)), int(self._ts.max(initial=-1))
+        encoded = schemas.dictionary_encode()
+        self._code = numbers(encoded.indices, len(encoded.dictionary))
+        self._codes = {schema: code for code, schema in enumerate(encoded.dictionary.to_pylist())}
         offsets = np.asarray(lists.offsets).astype(np.int64)
         self._first, self._end = offsets[:-1], offsets[1:]
         self._cells = lists.values.cast(pa.binary())
@@ -55,17 +61,26 @@ class RowImages:
 
     def column(self, column: ArrowColumn, time_zone: str) -> TypedColumn:
         """Return a column's values. time_zone: the feed's."""
-        count = len(self._ts)
-        position, reading = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        for p in column.positions:
-            mine = (self._schemas == p.row_schema) & inside(self._ts, p)
-            position[mine] = p.position
-            reading[mine] = p.reading
+        position, reading = self._places(column)
         at, sent = self._first + position, position >= 0
         missing = ~sent | self.absent | self._none | (at >= self._end)
         cells = self._cells.take(pa.array(np.where(missing, 0, at), mask=missing))
         found, lost = _values(cells, reading, column, time_zone)
         return TypedColumn(found, cells, lost, sent & ~self.absent)
+
+    def _places(self, column: ArrowColumn) -> tuple[Longs, Longs]:
+        """Position (-1: none) and reading of the column's cell in every row. Rows of many schemas are looked up at once."""
+        (first, last), whole, partly = self._span, list[CellPosition](), list[CellPosition]()
+        for p in column.positions:
+            if p.row_schema in self._codes:
+                (whole if p.after_ts < first and (p.until_ts is None or last <= p.until_ts) else partly).append(p)
+        of_schema = np.array([[-1], [0]]).repeat(len(self._codes) + 1, axis=1)  # the last one: no schema
+        of_schema[:, [self._codes[p.row_schema] for p in whole]] = [[p.position for p in whole], [p.reading for p in whole]]
+        position, reading = (known.take(self._code, mode="clip") for known in of_schema)  # all codes are known: numpy need not check them
+        for p in partly:
+            mine = (self._code == self._codes[p.row_schema]) & inside(self._ts, p)
+            position[mine], reading[mine] = p.position, p.reading
+        return position, reading
 
 
 def _values(cells: pa.Array, reading: Longs, column: ArrowColumn, time_zone: str) -> tuple[pa.Array, Codes | None]:
