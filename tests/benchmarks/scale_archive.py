@@ -54,7 +54,7 @@ _CREATE = (
 )
 _GROUP, _GROUP_BYTES = 4096, 256 << 20  # messages of a row group
 _FILE_ROWS = 500_000  # of an export
-_LAST_MS = 3_599_000  # of an hour: up to here it is resolved
+LAST_MS = 3_599_000  # of an hour: up to here it is resolved
 _MASK_KEY = '[policy]\nmask_key = "${TIDELAKE_MASK_KEY}"\n'
 _MASK = '[columns."shop.{name}".buyer]\nmask = "hash"\n'
 MASK_KEY = {"TIDELAKE_MASK_KEY": "a key for the benchmark, of 32 bytes"}
@@ -136,7 +136,7 @@ def make_feed(folder: Path, size: Size) -> Feed:
     (schemas / "tables.sql").write_text("".join(_CREATE.format(name=name, key=key, note=note) for name in names(size)))
     if avro:
         (schemas / "avro_schemas.json").write_text(json.dumps(scale_avro.schemas(names(size))))
-        marks = [{"at_ms": _ms(n) + _LAST_MS + 500, "checkpoint_ts": from_ms(_ms(n) + _LAST_MS)} for n in range(size.hours + 1)]
+        marks = [{"at_ms": ms_of(n) + LAST_MS + 500, "checkpoint_ts": from_ms(ms_of(n) + LAST_MS)} for n in range(size.hours + 1)]
         (folder / "checkpoints.json").write_text(json.dumps(marks))
     return load_feed(folder / "schemas", "scale", MASK_KEY)
 
@@ -146,7 +146,7 @@ def make_hours(folder: Path, size: Size, hours: Iterable[int] | None = None) -> 
     wanted = range(1 if size.seeded else 0, size.hours + 1) if hours is None else hours
     for number in wanted:
         for partition in range(PARTITIONS):
-            _write(folder / "archive", number, partition, _messages(size, partition, number))
+            write(folder / "archive", number, partition, _messages(size, partition, number))
 
 
 def _buckets(size: Size) -> int | None:
@@ -156,7 +156,8 @@ def _buckets(size: Size) -> int | None:
     return 1 << (size.rows // 1_000_000).bit_length() if size.rows >= 1_000_000 else 1
 
 
-def _ms(number: int) -> int:
+def ms_of(number: int) -> int:
+    """When an hour begins, in ms."""
     return int(hour_at(number).timestamp() * 1000)
 
 
@@ -192,7 +193,7 @@ def _rows(size: Size, partition: int, number: int) -> Rows:
 
 def _messages(size: Size, partition: int, number: int) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Keys and values of messages."""
-    ts, sent, rows, avro = from_ms(_ms(number)), 0, _rows(size, partition, number), size.values == "avro"
+    ts, sent, rows, avro = from_ms(ms_of(number)), 0, _rows(size, partition, number), size.values == "avro"
     shape = scale_messages.Shape(
         keyless=size.values == "keyless",
         zero_dates=size.values == "zero-dates",
@@ -207,12 +208,12 @@ def _messages(size: Size, partition: int, number: int) -> Iterator[tuple[pa.Arra
             sent += len(part)
             yield scale_avro.messages(table, part, stamps) if avro else scale_messages.messages(name, part, stamps, shape)
     if not avro:
-        yield scale_messages.resolved(from_ms(_ms(number) + _LAST_MS))
+        yield scale_messages.resolved(from_ms(ms_of(number) + LAST_MS))
 
 
-def _write(archive: Path, number: int, partition: int, messages: Iterator[tuple[pa.Array, pa.Array]]) -> None:
+def write(archive: Path, number: int, partition: int, messages: Iterator[tuple[pa.Array, pa.Array]]) -> None:
     """One object, whose offsets follow those of the hour before."""
-    topic, stamp = archive / "shop", _ms(number)
+    topic, stamp = archive / "shop", ms_of(number)
     before = sorted(topic.glob(f"hour=*/partition={partition}/*.parquet"))
     offset = at = int(before[-1].name.split("-")[1]) + 1 if before else 0
     path = topic / f"hour={hour_at(number):%Y-%m-%dT%H}" / f"partition={partition}" / "writing"

@@ -49,9 +49,7 @@ def _by_a_loop(row: Row, places: list[CellPosition]) -> tuple[bool, str | None]:
 
 @settings(max_examples=examples(300))
 @given(st.lists(ROW, max_size=12), positions())
-def test_cells_are_found_by_schema_and_commit_ts(
-    rows: list[Row], places: list[CellPosition]
-) -> None:
+def test_cells_are_found_by_schema_and_commit_ts(rows: list[Row], places: list[CellPosition]) -> None:
     schemas, stamps, cells = (pa.array([r[n] for r in rows], t) for n, t in enumerate((pa.int64(), pa.int64(), pa.list_(pa.string()))))
     events = pa.table({"after": cells, "row_schema": schemas, "commit_ts": stamps})
     readings = (Reading(type=TEXT), Reading(type=NUMBER))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count, pairwise
+from itertools import chain, compress, count, pairwise, repeat
+from operator import is_not
 
 from tidelake.config.lake_paths import column_name
 from tidelake.config.table_name import written
@@ -279,9 +280,10 @@ class Catalog:
         return out
 
     def changed_since(self, before: Catalog) -> list[Incarnation]:
-        """Return the incarnations that are new or different."""
-        was = before.incarnations
-        return [i for k, i in self.incarnations.items() if (old := was.get(k)) is not i and old != i]
+        """Return the incarnations that are new or different. before: this catalog, or one that it was made from."""
+        now, was = self.incarnations.values(), before.incarnations
+        others = compress(now, map(is_not, now, chain(was.values(), repeat(None))))  # both are in order of creation
+        return [i for i in others if i != was.get(i.id)]
 
     def opened(self) -> Catalog:
         """Return the catalog with which the next window starts: without segments and truncations that no later row needs.

@@ -96,6 +96,22 @@ def test_columns_are_found_by_id_converted_joined_and_filled(tmp_path: Path) -> 
         assert (rows.count, list(rows.pieces(["id"]))) == (0, [])
 
 
+def test_names_with_dots_and_lists_are_told_apart(tmp_path: Path) -> None:
+    kinds = {"a": pa.int64(), "a.b": pa.int64(), "v": pa.list_(pa.float32())}
+    schema = pa.schema([with_id(name, kind, n) for n, (name, kind) in enumerate(kinds.items(), 1)])
+    pq.write_table(pa.table([[1, 2], [30, 40], [[0.5], []]], schema=schema), tmp_path / "dots")
+    columns = [
+        column("a", "bigint", (1, "bigint")),
+        column("a.b", "bigint", (2, "bigint")),
+        column("v", "array<float>", (3, "array<float>")),
+    ]
+    with opened([FileRef(path="dots", uri=f"{tmp_path}/dots")], columns) as rows:
+        for name, cells in (("a", [1, 2]), ("a.b", [30, 40]), ("v", [[0.5], []])):
+            assert [p.cells(name).to_pylist() for p in rows.pieces([name])] == [cells]
+        held = {(name, n): bool(rows.may_hold(name, pa.array([n])).any()) for name in ("a", "a.b") for n in (2, 40)}
+        assert held == {("a", 2): True, ("a", 40): False, ("a.b", 2): False, ("a.b", 40): True}
+
+
 def test_rows_that_are_deleted_by_position_and_other_buckets_are_not_alive(tmp_path: Path) -> None:
     older, newer = files(tmp_path)
     for name, positions in (("one", [0]), ("two", [0, 2])):

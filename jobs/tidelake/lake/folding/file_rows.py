@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,11 +39,21 @@ class FileRef(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """An open file. names: column names by field id; first: number of its first row; alive: rows that are not deleted, None for all."""
+    """An open file.
+
+    Attributes:
+        ref: Where it is.
+        parquet: The file.
+        names: Column names by field id.
+        leaves: Numbers of the Parquet columns of each column.
+        first: Number of its first row.
+        alive: Rows that are not deleted by position, None for all.
+    """
 
     ref: FileRef
     parquet: pq.ParquetFile
     names: dict[int, str]
+    leaves: dict[str, list[int]]
     first: int
     alive: Flags | None
 
@@ -108,7 +119,7 @@ class FileRows:
     def _group(
         self, file: _File, group: int, first: int, names: Sequence[str], chosen: Sequence[FoldColumn], wanted: Flags | None
     ) -> Iterator[Piece]:
-        for batch in _batches(file.parquet, group, names, threads=self._threads):
+        for batch in _batches(file, group, names, threads=self._threads):
             rows = batch.num_rows
             if wanted is None or wanted[first : first + rows].any():
                 here = None if file.alive is None else file.alive[first - file.first : first - file.first + rows]
@@ -133,23 +144,32 @@ def _cells(batch: pa.RecordBatch, name: str | None, kind: pa.DataType) -> pa.Arr
     return cells if pa.types.is_dictionary(cells.type) or cells.type == kind else cells.cast(kind)
 
 
-def _batches(file: pq.ParquetFile, group: int, names: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
+def _batches(file: _File, group: int, names: Sequence[str], *, threads: bool) -> Iterator[pa.RecordBatch]:
     """Read a row group in batches of limited size."""
-    facts = file.metadata.row_group(group)
+    facts = file.parquet.metadata.row_group(group)
     if not names:
         yield pa.RecordBatch.from_arrays([pa.nulls(facts.num_rows)], names=["none"])
         return
-    chunks, wanted = (facts.column(n) for n in range(facts.num_columns)), frozenset(names)
-    size = sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
+    size = sum(facts.column(n).total_uncompressed_size for name in names for n in file.leaves[name])
     step = min(PIECE_ROWS, max(1, facts.num_rows * PIECE_BYTES // max(size, 1)))
-    yield from file.iter_batches(step, [group], list(names), use_threads=threads)
+    yield from file.parquet.iter_batches(step, [group], list(names), use_threads=threads)
+
+
+def _leaves(file: pq.ParquetFile) -> dict[str, list[int]]:
+    """Numbers of the Parquet columns of each column. Their paths begin with its name, which may have dots."""
+    out: dict[str, list[int]] = {name: [] for name in file.schema_arrow.names}
+    for n in range(len(file.schema)):
+        starts = accumulate(file.schema.column(n).path.split("."), "{}.{}".format)
+        out[[name for name in starts if name in out][-1]].append(n)
+    return out
 
 
 def _bounds(file: _File, group: int, holder: Holder) -> Longs | None:
     """(lowest, highest) value of a column in a row group; None if unknown, or if there are NULLs."""
-    facts, name = file.parquet.metadata.row_group(group), file.names.get(holder.field_id)
-    chunk = next((c for n in range(facts.num_columns) if (c := facts.column(n)).path_in_schema == name), None)
-    if chunk is None or chunk.statistics is None or not chunk.statistics.has_min_max or chunk.statistics.null_count:
+    if (name := file.names.get(holder.field_id)) is None:
+        return None
+    chunk = file.parquet.metadata.row_group(group).column(file.leaves[name][0])
+    if chunk.statistics is None or not chunk.statistics.has_min_max or chunk.statistics.null_count:
         return None
     return numbers_of(pa.array([chunk.statistics.min, chunk.statistics.max], arrow_type(holder.type)))
 
@@ -176,7 +196,7 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: boo
         for n, ref in enumerate(refs):
             parquet = held.enter_context(_parquet(ref, Path(folder) / f"{n}.parquet" if whole else None))
             names = {_id(f): f.name for f in parquet.schema_arrow}
-            files.append(_File(ref, parquet, names, first, _alive(ref, parquet.metadata.num_rows)))
+            files.append(_File(ref, parquet, names, _leaves(parquet), first, _alive(ref, parquet.metadata.num_rows)))
             first += parquet.metadata.num_rows
         yield FileRows(files, columns, threads=threads)
 
