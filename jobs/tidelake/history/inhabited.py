@@ -11,7 +11,7 @@ from tidelake.history.incarnations import Catalog, Incarnation
 from tidelake.history.names import SentNames
 
 
-class Seen(Protocol):
+class SeenRows(Protocol):
     """Rows under one name: first and last commit ts (TSO)."""
 
     @property
@@ -31,7 +31,7 @@ class Inhabited:
         seen: Rows of the window.
     """
 
-    def __init__(self, seen: Iterable[Seen]) -> None:
+    def __init__(self, seen: Iterable[SeenRows]) -> None:
         self._seen = SentNames((s.database, s.table, s) for s in seen)
         self._first = list[tuple[int, str]]()  # a heap of (the first row that a table can have, its id)
 
