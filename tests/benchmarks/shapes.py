@@ -13,6 +13,7 @@ import random
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -66,7 +67,7 @@ def rows_seconds(columns: int, rows: int) -> dict[str, float]:
             write(folder / "archive", hour, 0, iter([_messages(names, rows, hour)]))
         with Lake.of(load_feed(folder / "schemas", "shape")) as lake:
             run_hour(lake, hour_at(0))
-            return {name: _seconds(lambda stage=stage: stage(lake, hour_at(1))) for name, stage in STAGES.items()}  # type: ignore[misc]
+            return {name: _seconds(partial(stage, lake, hour_at(1))) for name, stage in STAGES.items()}
 
 
 def statements_seconds(tables: int) -> dict[str, float]:
