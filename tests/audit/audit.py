@@ -30,6 +30,7 @@ from pyarrow import fs
 Json = dict[str, Any]
 STATEMENT, PREDICATE, PAYLOAD = "https://in-toto.io/Statement/v1", "urn:tidelake:certificate:v2", "application/vnd.in-toto+json"
 LINE = re.compile(rb"([^\t\n]+)\t([0-9a-f]{64}|-)\t(\d+)\t(-?\d+)\t(data|deletes|list(?=\t))(?:(?<=list)\t(\d+)\t(\d+)\t(\d+))?\n")
+RETAINED = re.compile(rb'"changelog_retained_after": (\d+)')
 
 
 class Wrong(Exception):
@@ -62,8 +63,7 @@ def names(folder: str) -> list[str]:
 
 
 @cache
-def digest_of(location: str) -> tuple[str, int]:
-    """sha256 and size of a file."""
+def digest_of(location: str) -> tuple[str, int]:  # sha256 and size of a file
     return hashlib.sha256(content := read(location)).hexdigest(), len(content)
 
 
@@ -98,16 +98,14 @@ def _items(source: io.BytesIO) -> Iterator[int]:
         yield from range(abs(count))
 
 
-def _primitive(kind: str, source: io.BytesIO) -> Any:
-    """boolean, float and double are left as bytes: no rule needs their values."""
+def _primitive(kind: str, source: io.BytesIO) -> Any:  # boolean, float and double are left as bytes: no rule needs their values
     if kind in ("int", "long"):
         return _long(source)
     content = source.read({"null": 0, "boolean": 1, "float": 4, "double": 8}[kind] if kind not in ("bytes", "string") else _long(source))
     return content.decode() if kind == "string" else content
 
 
-def _avro(schema: Any, source: io.BytesIO) -> Any:
-    """One value. Iceberg's schemas refer to no type by its name."""
+def _avro(schema: Any, source: io.BytesIO) -> Any:  # Iceberg's schemas refer to no type by its name
     match schema:
         case list():
             return _avro(schema[_long(source)], source)
@@ -136,14 +134,12 @@ def snapshots(folder: str) -> dict[tuple[str, int], set[str]]:
 
 
 @cache
-def manifest_files(location: str) -> list[tuple[str, int, int, int]]:
-    """Path, size, rows and content of the live files of a manifest."""
+def manifest_files(location: str) -> list[tuple[str, int, int, int]]:  # path, size, rows and content of the live ones
     live = [entry["data_file"] for entry in avro_records(read(location)) if entry["status"] != 2]
     return [(file["file_path"], file["file_size_in_bytes"], file["record_count"], file["content"]) for file in live]
 
 
-def verifies(public_key: str, message: bytes, signature: bytes) -> bool:
-    """Whether a signature is that of the message by the Ed25519 key in a PEM file."""
+def verifies(public_key: str, message: bytes, signature: bytes) -> bool:  # by the Ed25519 key in a PEM file
     with tempfile.NamedTemporaryFile(buffering=0) as signed, tempfile.NamedTemporaryFile(buffering=0) as by:
         signed.write(message)
         by.write(signature)
@@ -157,9 +153,10 @@ class Audit:
     def __init__(self, lake: str, feed: str, public_keys: list[str]) -> None:
         self.lake, self.feed, self.public_keys = lake.rstrip("/"), feed, public_keys
         self.checked, self.unchecked = Counter[str](), Counter[tuple[str, str]]()
-        self.wrong: list[tuple[int, str, str]] = []
+        self.wrong, self.compared = list[tuple[int, str, str]](), set[object]()  # files are compared with their sums once each
         self.there = {folder: names(f"{self.lake}/{folder}/{feed}") for folder in ("certificates", "cuts", "publish", "signatures")}
-        self.compared: set[object] = set()  # files with their sums: each is compared once
+        kept = [RETAINED.findall(self.read("certificates", int(name[:-5]))) for name in self.there["certificates"]]
+        self.changes_after = max((int(ts) for found in kept for ts in found), default=0)  # older changelogs may be gone
         self.lists: dict[tuple[str, int], str] = {}  # digests, by UUID and snapshot
         self.continued: dict[int, Json] = {0: {"applied_ts": 0, "resolved_ts": 0, "offsets": {}}}  # members that later cuts refer to
         self.number, self.said, self.rows = 0, Json(uncovered=[]), dict[tuple[str, str], int]()
@@ -215,7 +212,10 @@ class Audit:
             with self.place("cuts", self.key("cuts", self.number)):
                 self.cut(json.loads(self.read("cuts", self.number)))
             for subject in self.subjects:
-                self.table(subject)
+                if subject["annotations"]["kind"] == "snapshot" or said["resolved_ts"] > self.changes_after:
+                    self.table(subject)
+                else:
+                    self.unchecked["changelogs", "their changes are not kept"] += 1
         else:
             self.unchecked["cuts", "retention removed them"] += 1
 
@@ -236,16 +236,16 @@ class Audit:
         require(f"cut {self.parent}, which it continues, has a certificate", self.parent in self.continued)
         applied_ts, resolved_ts = (self.continued[self.parent][name] for name in ("applied_ts", "resolved_ts"))
         require("previous of a seed", said["previous"] if kind == "seed" else None, None)
-        if kind in ("rollback", "rewrite"):
-            require(f"window, by cut {self.parent}", (said["applied_ts"], said["resolved_ts"]), (applied_ts, resolved_ts))
-        else:
-            require(f"applied_ts, by cut {self.parent}", said["applied_ts"], resolved_ts)
-            require("resolved_ts is greater than applied_ts", said["resolved_ts"] > said["applied_ts"])
-        went = said.get("let_go", {}).get("tables", {})
-        for subject in self.subjects if kind == "rewrite" else ():
-            name, facts = subject["name"], subject["annotations"]
-            left = facts["rows"] + went.get(name, {"rows": 0})["rows"]
-            require(f"rows of {name} and those let go of", left, self.before[2].get((facts["kind"], facts["uuid"]), left))
+        again = kind in ("rollback", "rewrite")
+        ends = (applied_ts, resolved_ts) if again else (resolved_ts, said["resolved_ts"])
+        require(f"window, by cut {self.parent}", (said["applied_ts"], said["resolved_ts"]), ends)
+        require("resolved_ts is greater than applied_ts", again or said["resolved_ts"] > said["applied_ts"])
+        went, dropped = (said.get("let_go", {}).get(name, {}) for name in ("tables", "dropped"))
+        logs = {t["uuid"]: (i, t["identifier"]) for i, t in self.before[1].get("changelogs", {}).items()}
+        for of, rows in self.before[2].items() if kind == "rewrite" else ():
+            life, name = logs.get(of[1], ("", ""))
+            left = self.rows.get(of, 0) + went.get(name, {"rows": 0})["rows"]
+            require(f"rows of {of} and those let go of", (left, of in self.rows or life in dropped), (rows, True))
 
     def counts(self) -> None:
         said, read_now = self.said, self.said["kind"] in ("hour", "redo")
@@ -328,10 +328,9 @@ class Audit:
             require("the payload is the certificate", base64.b64decode(envelope["payload"]) == content)
             signatures = [base64.b64decode(one["sig"]) for one in envelope["signatures"]]
             signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD), PAYLOAD.encode(), len(content), content)
-            if self.public_keys:
-                require("a public key verifies it", any(verifies(key, signed, sig) for key in self.public_keys for sig in signatures))
-            else:
-                self.unchecked["signatures", "without --public-key, only their form and payload are compared"] += 1
+            verified = any(verifies(key, signed, sig) for key in self.public_keys for sig in signatures)
+            require("a public key verifies it", verified or not self.public_keys)
+            self.unchecked["signatures", "without --public-key, only their form and payload are compared"] += not self.public_keys
 
     def cut(self, document: Json) -> None:
         require("seq and snapshots", (document["seq"], document["snapshots"]), (self.number, self.said["tables"]))

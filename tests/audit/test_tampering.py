@@ -127,7 +127,7 @@ def test_a_rollback_has_the_files_and_a_rewrite_the_rows_of_its_cut(tmp_path: Pa
         with forged(own, 3, lambda said: said["subject"][0]["digest"].update(sha256="ab" * 32), 3):
             assert (3, certificate_key("shop", 3), "d.k: it has other files than at cut 1") in whats(own)
         with forged(own, 3, lambda said: said["predicate"].update(kind="rewrite", parent_seq=2), 3):
-            assert (3, certificate_key("shop", 3), "d.k: 2 rows, 3 at cut 2") in whats(own)
+            assert (3, certificate_key("shop", 3), "d.k: 2 rows and 0 removed, 3 at cut 2") in whats(own)
 
 
 def whats(lake: Lake) -> list[tuple[int, str, str]]:

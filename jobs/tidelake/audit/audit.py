@@ -75,7 +75,7 @@ def audit(
     retained = check_cuts(store, name, chain, findings)
     log.info("tables", extra={"begins": "compare"})
     settings = file_settings(lake)
-    check_tables(store, name, retained, settings, findings, progress)
+    check_tables(store, name, chain, retained, settings, findings, progress)
     if deep is not None and not findings.wrong:
         _deep(store, deep, chain, retained, manifests, settings, findings, progress)
     elif deep is not None:

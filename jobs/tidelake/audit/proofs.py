@@ -85,6 +85,11 @@ class Chain:
         """The audited ones of the present form that can be read."""
         return [p for p in self.audited.values() if p.certificate is not None]
 
+    @property
+    def changes_after(self) -> int:
+        """The TSO after which changelogs have all changes, 0 if they have all. A cut at or before it may lack its changelogs."""
+        return max((p.says.let_go.changelog_retained_after for p in self.readable if p.says.let_go), default=0)
+
     def continued(self, proof: StoredCertificate) -> int:
         """Return the number of the cut that a certificate's continues, 0 for nothing."""
         said = proof.says

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tidelake.audit.file_lists import WantedList, read_lists
 from tidelake.audit.findings import Findings, OnRead
 from tidelake.audit.objects import NamedObject, check_objects, place
-from tidelake.audit.proofs import READERS, StoredCertificate
+from tidelake.audit.proofs import READERS, Chain, StoredCertificate
 from tidelake.config.lake_paths import file_list_key
 from tidelake.errors import DamageError
 from tidelake.io.storage import Store
@@ -33,13 +33,20 @@ class _Listed:
 
 
 def check_tables(
-    store: Store, feed: str, retained: Sequence[StoredCertificate], settings: Mapping[str, str], findings: Findings, progress: OnRead | None
+    store: Store,
+    feed: str,
+    chain: Chain,
+    retained: Sequence[StoredCertificate],
+    settings: Mapping[str, str],
+    findings: Findings,
+    progress: OnRead | None,
 ) -> None:
     """Compare the tables of the retained cuts with the lists of their files, and all these files with their sums.
 
     Args:
         store: The lake's store.
         feed: The feed.
+        chain: All certificates.
         retained: Certificates of cuts that the lake still has.
         settings: Of pyiceberg's file system.
         findings: Gets the result.
@@ -47,7 +54,10 @@ def check_tables(
     """
     uncovered = sorted({name for proof in retained for name in proof.says.uncovered})
     findings.skip("tables", f"the certificates have no list of their files: {', '.join(uncovered)}", len(uncovered))
-    listed = _lists(store, feed, retained, findings)
+    every = [(proof, s) for proof in retained for s in proof.subjects]
+    kept = [(proof, s) for proof, s in every if _is_kept(chain, proof, s)]
+    findings.skip("changelogs", "maintenance let go of their changes", len(every) - len(kept))
+    listed = _lists(store, feed, kept, findings)
     _check_snapshots(store, listed, settings, findings)
     named: dict[str, NamedObject] = {}
     unproven = dict[str, int]()
@@ -61,19 +71,23 @@ def check_tables(
     check_objects("data files", store, named.values(), findings, progress)
 
 
-def _lists(store: Store, feed: str, retained: Sequence[StoredCertificate], findings: Findings) -> list[_Listed]:
-    """Read the lists of all tables. A table that did not change between cuts is there once, with the first of them."""
+def _is_kept(chain: Chain, proof: StoredCertificate, s: Subject) -> bool:
+    """Whether the files of the table are kept: of a changelog only if all changes after the cut are."""
+    return s.annotations.kind == "snapshot" or proof.says.resolved_ts > chain.changes_after
+
+
+def _lists(store: Store, feed: str, kept: Sequence[tuple[StoredCertificate, Subject]], findings: Findings) -> list[_Listed]:
+    """Read the lists of tables. A table that did not change between cuts is there once, with the first of them."""
     first: dict[tuple[str, int], tuple[int, Subject]] = {}
-    for proof in retained:
-        for s in proof.subjects:
-            findings.checked["tables"] += 1
-            at = s.annotations
-            before = first.setdefault((at.uuid, at.snapshot_id), (proof.seq, s))[1]
-            what = f"{s.name}: snapshot {at.snapshot_id} has another list of files in an earlier certificate"
-            findings.expect(before.digest == s.digest, proof.seq, proof.key, what)
-            same = [t.rows for i, t in proof.says.tables.items() if at.kind == "snapshot" and i == at.incarnation and t.uuid == at.uuid]
-            what = f"{s.name}: {at.rows:,} rows by its files, expected {next(iter(same), 0):,}"
-            findings.expect(at.kind != "snapshot" or same == [at.rows], proof.seq, proof.key, what)
+    for proof, s in kept:
+        findings.checked["tables"] += 1
+        at = s.annotations
+        before = first.setdefault((at.uuid, at.snapshot_id), (proof.seq, s))[1]
+        what = f"{s.name}: snapshot {at.snapshot_id} has another list of files in an earlier certificate"
+        findings.expect(before.digest == s.digest, proof.seq, proof.key, what)
+        same = [t.rows for i, t in proof.says.tables.items() if at.kind == "snapshot" and i == at.incarnation and t.uuid == at.uuid]
+        what = f"{s.name}: {at.rows:,} rows by its files, expected {next(iter(same), 0):,}"
+        findings.expect(at.kind != "snapshot" or same == [at.rows], proof.seq, proof.key, what)
     keys = [file_list_key(feed, uuid, s.digest.sha256) for (uuid, _), (_, s) in first.items()]
     lists = [WantedList(cut, key, s.name, _digest(s)) for key, (cut, s) in zip(keys, first.values(), strict=True)]
     found = read_lists(store, lists, findings)

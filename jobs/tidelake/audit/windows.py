@@ -25,16 +25,27 @@ def check_windows(chain: Chain, findings: Findings) -> None:
 def _check_same(proof: StoredCertificate, parent: StoredCertificate, findings: Findings) -> None:
     """A rollback has the files of the cut that it restores, a rewrite the rows of the cut before it."""
     earlier = {s.annotations.uuid: s for s in parent.subjects}
-    let_go = (proof.says.model_extra or {}).get("let_go", {}).get("tables", {})
+    if proof.says.kind == "rewrite":
+        _check_rewrite(proof, parent, findings)
+        return
     for s in proof.subjects:
-        was = earlier.get(s.annotations.uuid)
-        if was is None or (proof.says.kind == "rewrite" and s.name in let_go):
+        was = earlier.get(s.annotations.uuid, s)
+        findings.expect(s.digest == was.digest, proof.seq, proof.key, f"{s.name}: it has other files than at cut {parent.seq}")
+
+
+def _check_rewrite(proof: StoredCertificate, before: StoredCertificate, findings: Findings) -> None:
+    """Every table of the cut before has its rows, less those that the certificate says were removed."""
+    let_go, now = proof.says.let_go, {s.annotations.uuid: s for s in proof.subjects}
+    removed = {name: gone.rows for name, gone in let_go.tables.items()} if let_go else {}
+    for was in before.subjects:
+        s, at = now.get(was.annotations.uuid), was.annotations
+        if s is None:
+            dropped = let_go is not None and at.kind == "changelog" and at.incarnation in let_go.dropped
+            findings.expect(dropped, proof.seq, proof.key, f"{was.name}: it is missing, cut {before.seq} has it")
             continue
-        if proof.says.kind == "rollback":
-            findings.expect(s.digest == was.digest, proof.seq, proof.key, f"{s.name}: it has other files than at cut {parent.seq}")
-        else:
-            rows, before = s.annotations.rows, was.annotations.rows
-            findings.expect(rows == before, proof.seq, proof.key, f"{s.name}: {rows:,} rows, {before:,} at cut {parent.seq}")
+        rows, gone = s.annotations.rows, removed.get(s.name, 0)
+        what = f"{s.name}: {rows:,} rows and {gone:,} removed, {at.rows:,} at cut {before.seq}"
+        findings.expect(rows + gone == at.rows, proof.seq, proof.key, what)
 
 
 def _wrong(proof: StoredCertificate, parent: StoredCertificate | None) -> str | None:

@@ -34,7 +34,7 @@ def maintain(
     The section `maintenance` of feed.toml sets which cuts are retained.
     Every cut is retained for keep_cuts, then the last cut of each day for keep_daily.
     Every retained cut reads as before.
-    Changes are kept for keep_changelog, by default forever.
+    Changes and dropped tables are kept for keep_changelog, by default forever.
     You can run the command again at any time, also after it was killed.
     """
     from tidelake.maintenance.maintain import maintain as work
@@ -57,6 +57,8 @@ def _say_plan(plan: MaintenancePlan) -> None:
     say(f"{plan.feed}: {plural(len(plan.cuts), 'cut')} kept ({', '.join(why)}), {len(plan.lets_go)} no longer kept")
     if plan.changelog_retained_after:
         say(f"  changes are kept after {show(plan.changelog_retained_after)}")
+    if plan.dropped:
+        say(f"  {plural(plan.dropped, 'dropped table')} in the cut, {len(plan.leaving):,} no longer kept")
     if plan.staged is not None:
         say(f"  hour {plan.staged} is staged and not published: files are rewritten by the next maintenance")
     for p in plan.tables:

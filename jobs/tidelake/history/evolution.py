@@ -60,6 +60,7 @@ from tidelake.history.keys import add_primary, add_unique, drop_index, drop_prim
 from tidelake.history.liked import created_like
 from tidelake.history.partition_exchange import exchanged
 from tidelake.history.partitions import added, coalesced, dropped, emptied, reorganized
+from tidelake.tso import show
 
 
 def apply(catalog: Catalog, ts: int, change: Change) -> Catalog:
@@ -149,6 +150,7 @@ def _(change: RecoverTable, catalog: Catalog, ts: int) -> Catalog:
     if (alive := catalog.find(*of)) is not None:
         raise _refused(f"{alive.name} exists; rows that TRUNCATE removed from it are not kept and cannot be recovered")
     found = _newest([i for i in _lost(catalog) if i.names[-1].is_(*of)])
+    _refuse_outdated(catalog, found, "table")
     return catalog if found is None else _recovered(catalog, found, change.database, change.table, ts)
 
 
@@ -156,6 +158,7 @@ def _(change: RecoverTable, catalog: Catalog, ts: int) -> Catalog:
 def _(change: RecoverDatabase, catalog: Catalog, ts: int) -> Catalog:
     lost = [i for i in _lost(catalog) if i.names[-1].database.lower() == change.database.lower()]
     last = _newest(lost)
+    _refuse_outdated(catalog, last, "database")
     for i in lost:
         if last is not None and i.dropped_ts == last.dropped_ts:
             catalog = _recovered(catalog, i, change.to_database, i.names[-1].table, ts)
@@ -171,6 +174,13 @@ def _lost(catalog: Catalog) -> list[Incarnation]:
 
 def _newest(lost: list[Incarnation]) -> Incarnation | None:
     return max(lost, key=lambda i: i.dropped_ts or 0, default=None)
+
+
+def _refuse_outdated(catalog: Catalog, lost: Incarnation | None, what: str) -> None:
+    """Raise OrderError if a recovered table may be one whose changes are not kept."""
+    ts = catalog.dropped_retained_after
+    if ts and (lost is None or (lost.dropped_ts or 0) <= ts):
+        raise _refused(f"no {what} of that name was dropped after {show(ts)}; tables dropped before are not kept (keep_changelog)")
 
 
 def _recovered(catalog: Catalog, i: Incarnation, database: str, table: str, ts: int) -> Catalog:

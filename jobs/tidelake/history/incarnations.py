@@ -242,9 +242,10 @@ class Incarnation:
 
 @dataclass(frozen=True)
 class Catalog:
-    """All incarnations of a feed, in order of creation."""
+    """The incarnations of a feed, in order of creation. Of those dropped up to dropped_retained_after (TSO) some may be missing."""
 
     incarnations: dict[str, Incarnation] = field(default_factory=dict)
+    dropped_retained_after: int = 0
 
     def alive(self) -> list[Incarnation]:
         """Return the incarnations that are not dropped."""
@@ -273,7 +274,7 @@ class Catalog:
 
     def with_(self, incarnation: Incarnation) -> Catalog:
         """Return the catalog with this incarnation added or replaced."""
-        out, before = Catalog(self.incarnations | {incarnation.id: incarnation}), self.incarnations.get(incarnation.id)
+        out, before = replace(self, incarnations=self.incarnations | {incarnation.id: incarnation}), self.incarnations.get(incarnation.id)
         if "present" in self.__dict__ and (before is None or before.dropped_ts is None):
             present = self.present.moved(_present(before), _present(incarnation))
             out.__dict__.update({"present": present} if present is not None else {})  # otherwise it is found out again
@@ -290,7 +291,7 @@ class Catalog:
 
         Rows that were removed from a dropped table count again if it is recovered. Rows that moved are in the changelogs.
         """
-        return Catalog({k: _opened(i) for k, i in self.incarnations.items()})
+        return replace(self, incarnations={k: _opened(i) for k, i in self.incarnations.items()})
 
 
 def _present(i: Incarnation | None) -> Named[Incarnation] | None:

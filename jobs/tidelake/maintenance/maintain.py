@@ -91,7 +91,7 @@ def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
         if plan.staged is not None:
             return
         manifests = _archived(lake, newest, plan)
-        intent = stage_rewrite(lake, newest, plan.tables, fence, plan.changelog_retained_after, manifests)
+        intent = stage_rewrite(lake, newest, plan, fence, manifests)
         if intent is not None:
             done.manifests = sorted(manifests.values())
             done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
@@ -137,7 +137,8 @@ def _orphans(lake: Lake, done: Maintained, *, remove: bool) -> None:
     assert plan is not None
     assert age is not None  # the settings guarantee it
     before_ms = _ago(age)
-    plan.tables = find_orphans(lake, plan.tables, before_ms, remove=remove)
+    left = [p.model_copy(update={"gone": p.gone or p.table in done.dropped_tables}) for p in plan.tables]
+    plan.tables = find_orphans(lake, left, before_ms, remove=remove)
     found = leftovers(lake, before_ms)
     plan.folders, plan.folder_bytes = [one.folder for one in found], sum(o.size for one in found for o in one.objects)
     if remove:

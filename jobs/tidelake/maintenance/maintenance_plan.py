@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from pydantic import BaseModel
 
+from tidelake.config.feed import Feed
 from tidelake.config.lake_paths import ddl_table, events_table, late_table, published_table, run_key
 from tidelake.config.retention import KeptBecause, Maintenance, changes_kept_after, retained
+from tidelake.history.contract import read_tables
+from tidelake.history.dropped_tables import outdated
 from tidelake.io.documents import find_document
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeTable
@@ -59,6 +62,9 @@ class MaintenancePlan(BaseModel):
         lets_go: Cuts that cannot be read afterwards.
         staged: Hour that is staged and not published; rewriting waits for it.
         changelog_retained_after: TSO after which all changes are kept; 0 if all are.
+        dropped: Number of dropped tables in the newest cut.
+        leaving: Those that leave it, because none of their changes is kept: incarnation → name.
+        absent: UUIDs of tables that only earlier cuts needed and that are not in the catalog any more.
     """
 
     feed: str
@@ -67,6 +73,9 @@ class MaintenancePlan(BaseModel):
     staged: str | None
     changelog_retained_after: int
     tables: list[TablePlan]
+    dropped: int = 0
+    leaving: dict[str, str] = {}
+    absent: list[str] = []
     folders: list[str] = []  # folders of tables that the catalog no longer has
     folder_bytes: int = 0
 
@@ -86,25 +95,40 @@ def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[Maintenan
     gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.maintenance))
     need = needs(lake.store, newest, cuts, before)
     staged = find_document(lake.store, run_key(feed.name, next_seq(lake.store, feed.name, newest.seq), "order"), Staged)
-    tables = [*_of_cuts(lake, newest, need, before_ms, gone), *_of_system(lake, need, before_ms)]
+    absent = list[str]()
+    tables = [*_of_cuts(lake, newest, need, before_ms, gone, absent), *_of_system(lake, need, before_ms)]
+    changes_after = gone if any(p.old for p in tables) else before
     plan = MaintenancePlan(
         feed=feed.name,
         cuts=cuts,
         lets_go=sorted(every.keys() - cuts.keys()),
         staged=staged.cut.hour if staged else None,
-        changelog_retained_after=gone if any(p.old for p in tables) else before,
+        changelog_retained_after=changes_after,
         tables=tables,
+        dropped=sum(i.dropped_ts is not None for i in newest.catalog.incarnations.values()),
+        leaving=_leaving(feed, newest, tables, changes_after),
+        absent=[uuid for uuid in absent if uuid in newest.past],
     )
     return plan, need
 
 
-def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int) -> Iterator[TablePlan]:
+def _leaving(feed: Feed, newest: Cut, tables: Sequence[TablePlan], ts: int) -> dict[str, str]:
+    """The dropped tables whose changelogs are empty after the plans of the tables. ts: the changelog_retained_after."""
+    left = {p.table: p.files - (p.old.files if p.old is not None else 0) for p in tables}
+    logs, lives = newest.changelogs, newest.catalog.incarnations
+    ended = outdated(newest.catalog, ts, ((t.database, t.table) for t in read_tables(feed.folder)))
+    return {i: lives[i].name for i in ended if i not in logs or left.get(logs[i].identifier) == 0}
+
+
+def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int, absent: list[str]) -> Iterator[TablePlan]:
+    """Yield plans for the tables of cuts. absent: gets the UUIDs of those that the catalog does not have."""
     changelogs = {t.uuid: t.snapshot_id for t in newest.changelogs.values()} if lake.feed.maintenance.keep_changelog else {}
     current = {t.uuid for t in (*newest.snapshots.values(), *newest.changelogs.values())}
     for uuid, identifier in sorted(need.places.items(), key=lambda item: item[1]):
         table = lake.catalog.find(identifier)
         if table is None or table.uuid != uuid:
-            continue  # an earlier maintenance dropped the table
+            absent.append(uuid)  # an earlier maintenance dropped the table
+            continue
         table.require(lake.feed.name)
         if uuid in need.gone:
             yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)

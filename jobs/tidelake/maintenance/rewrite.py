@@ -1,9 +1,9 @@
 """Rewrites small files and delete files of tables, and removes old files of changelogs; published like any run.
 
 The rewritten table has few large files with the same rows. The newest cut is published again under the next number, with the same window,
-rows and columns, and new snapshot ids. So the next hour starts from the rewritten tables, an interrupted rewrite is dropped or finished
-like an hour, and the cut before it stays readable until it expires. Iceberg rewrites on a branch; it commits a `replace` snapshot, which
-readers of changes skip.
+rows and columns, and new snapshot ids, without dropped tables whose changes are all removed. So the next hour starts from the rewritten
+tables, an interrupted rewrite is dropped or finished like an hour, and the cut before it stays readable until it expires. Iceberg rewrites
+on a branch; it commits a `replace` snapshot, which readers of changes skip.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tidelake import __version__
 from tidelake.config.lake_paths import BRANCH, CATALOG, MAIN
 from tidelake.errors import StorageError
+from tidelake.history.dropped_tables import without
 from tidelake.io.texts import plural
 from tidelake.lake.branches import begin_branch, sql_name
 from tidelake.lake.catalog import LakeTable
@@ -24,7 +25,7 @@ from tidelake.lake.cut_documents import next_seq, read_certificate
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import OldFile, by_day, old_files, remove, summed
 from tidelake.maintenance.expire import call_name
-from tidelake.maintenance.maintenance_plan import TablePlan
+from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.spark.spread import THREADS
 
 if TYPE_CHECKING:
@@ -33,17 +34,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def stage_rewrite(
-    lake: Lake, newest: Cut, tables: Sequence[TablePlan], fence: int, gone: int = 0, archived: Mapping[str, str] | None = None
-) -> Intent | None:
-    """Rewrite tables on branches. Return the intent that publishes it; None if Iceberg found nothing to do.
+def stage_rewrite(lake: Lake, newest: Cut, plan: MaintenancePlan, fence: int, archived: Mapping[str, str]) -> Intent | None:
+    """Rewrite tables on branches. Return the intent that publishes it; None if there is nothing to publish.
 
     Args:
         lake: The feed's lake.
         newest: The newest cut.
-        tables: Plans of the tables.
+        plan: The plan.
         fence: Number of the lease that this run holds.
-        gone: The changelog_retained_after (TSO).
         archived: Changelog → manifest of the copies of removed files.
 
     Raises:
@@ -52,18 +50,19 @@ def stage_rewrite(
     seq = next_seq(lake.store, newest.feed, newest.seq)
     branch = f"{BRANCH}{seq}_{fence}"
     by_name = {t.identifier: (i, t) for part in (newest.snapshots, newest.changelogs) for i, t in part.items()}
-    todo = [p for p in tables if p.rewrites or p.old is not None]
-    if not todo:
-        return None
+    todo = [p for p in plan.tables if p.rewrites or p.old is not None]
     spark = lake.spark if any(p.rewrites for p in todo) else None  # start it once, before the threads
-    going = {p.table: old_files(lake.catalog.load(p.table), by_name[p.table][1].snapshot_id, gone) for p in todo if p.old is not None}
+    removed = [(p.table, by_name[p.table][1].snapshot_id) for p in todo if p.old is not None]
+    going = {table: old_files(lake.catalog.load(table), at, plan.changelog_retained_after) for table, at in removed}
 
     def one(p: TablePlan) -> Advance | None:
         return _staged(lake, spark if p.rewrites else None, *by_name[p.table], branch, going.get(p.table, []))
 
     with ThreadPoolExecutor(THREADS) as pool:
         advances = [a for a in pool.map(one, todo) if a is not None]
-    return _intent(lake, newest, advances, seq, branch, _let_go(going, gone, archived or {})) if advances else None
+    if not (advances or plan.leaving or plan.absent):
+        return None
+    return _intent(lake, _again(newest, plan, seq, branch), newest.seq, advances, _let_go(going, plan, archived))
 
 
 def _staged(lake: Lake, spark: SparkSession | None, incarnation: str, t: TableCut, branch: str, going: Sequence[OldFile]) -> Advance | None:
@@ -127,27 +126,33 @@ def _rows(spark: SparkSession, table: LakeTable, snapshot_id: int) -> int:
     return spark.read.option("versionAsOf", snapshot_id).table(sql_name(table.identifier)).count()
 
 
-def _let_go(going: Mapping[str, Sequence[OldFile]], gone: int, archived: Mapping[str, str]) -> dict[str, Any]:
-    """The certificate's record of removed changes."""
+def _let_go(going: Mapping[str, Sequence[OldFile]], plan: MaintenancePlan, archived: Mapping[str, str]) -> dict[str, Any]:
+    """The certificate's record of removed changes and of dropped tables that left."""
     sums = {name: summed(files) for name, files in going.items()}
     tables = {name: s.model_dump() | {"archived": archived.get(name)} for name, s in sums.items() if s is not None}
-    return {"let_go": {"changelog_retained_after": gone, "tables": tables}} if tables else {}
+    if not (tables or plan.leaving):
+        return {}
+    return {"let_go": {"changelog_retained_after": plan.changelog_retained_after, "tables": tables, "dropped": plan.leaving}}
 
 
-def _intent(lake: Lake, newest: Cut, advances: Sequence[Advance], seq: int, branch: str, let_go: dict[str, Any]) -> Intent:
+def _again(newest: Cut, plan: MaintenancePlan, seq: int, run: str) -> Cut:
+    """The newest cut under a new number, without dropped tables that leave it. Earlier cuts may need their changelogs."""
+    own = {"seq": seq, "run": run, "version": __version__, "published_at_ms": 0}
+    cut = Cut.model_validate(newest.model_dump(exclude={"parent_seq"}) | own)
+    logs = {t.uuid: t.identifier for i in plan.leaving if (t := cut.changelogs.pop(i, None)) is not None}
+    cut.past = {uuid: identifier for uuid, identifier in (cut.past | logs).items() if uuid not in plan.absent}
+    cut.catalog = without(cut.catalog, plan.leaving, plan.changelog_retained_after)
+    return cut
+
+
+def _intent(lake: Lake, cut: Cut, of: int, advances: Sequence[Advance], let_go: dict[str, Any]) -> Intent:
     to = {a.uuid: a.to for a in advances}
-    again = newest.model_dump(exclude={"parent_seq"}) | {"seq": seq, "run": branch, "version": __version__, "published_at_ms": 0}
-    cut = Cut.model_validate(again)
     cut.snapshots, cut.changelogs = _moved(cut.snapshots, to), _moved(cut.changelogs, to)
-    proof = read_certificate(lake.store, newest.feed, newest.seq)
+    proof = {k: v for k, v in read_certificate(lake.store, cut.feed, of).items() if k != "let_go"}
     tables = {a.identifier: {"from": a.base, "to": a.to} for a in advances}
-    return Intent(
-        cut=cut,
-        advances=list(advances),
-        certificate=proof
-        | {"cut": cut.seq, "run": branch, "version": __version__, "rewrites": {"cut": newest.seq, "tables": tables}}
-        | let_go,
-    )
+    rewrites = {"cut": of, "tables": tables}
+    own = {"cut": cut.seq, "run": cut.run, "version": cut.version, "rewrites": rewrites}
+    return Intent(cut=cut, advances=list(advances), certificate=proof | own | let_go)
 
 
 def _moved(tables: Mapping[str, TableCut], to: Mapping[str, int]) -> dict[str, TableCut]:

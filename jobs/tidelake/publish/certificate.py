@@ -63,7 +63,7 @@ def proof_of(
 
 def _rows_before(tables: Mapping[str, Incarnation], i: Incarnation, before: Mapping[str, TableCut]) -> int:
     """Number of rows at the last cut; of a table that got another key since, those of its former life."""
-    while i.id not in before and i.former:
+    while i.id not in before and i.former in tables:
         i = tables[i.former]
     return before[i.id].rows if i.id in before else 0
 

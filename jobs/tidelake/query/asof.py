@@ -172,8 +172,9 @@ def lives(catalog: Catalog, table: str) -> str:
     names = ((i, n) for i in catalog.incarnations.values() for n in i.lasting_names)
     own = [(i, n) for i, n in names if written(n.database, n.table).lower() == table.lower()]
     if not own:
-        known = sorted({i.name for i in catalog.alive()})
-        return f"no table ever had that name; tables now: {', '.join(known) or 'none'}"
+        known, ts = sorted({i.name for i in catalog.alive()}), catalog.dropped_retained_after
+        when = f"no table that was dropped after {show(ts)} or is there now" if ts else "no table ever"
+        return f"{when} had that name; tables now: {', '.join(known) or 'none'}"
     alive = {i.name for i in catalog.alive()}
     spans = []
     for incarnation, name in own:

@@ -21,7 +21,7 @@ def after(*statements: tuple[int, str], catalog: Catalog | None = None, rows: bo
         for change in parse(query, "shop"):
             catalog = apply(catalog, ts, change)
         if rows:
-            catalog = Catalog({k: replace(i, empty=False) for k, i in catalog.incarnations.items()})
+            catalog = replace(catalog, incarnations={k: replace(i, empty=False) for k, i in catalog.incarnations.items()})
     return catalog
 
 

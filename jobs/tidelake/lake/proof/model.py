@@ -116,6 +116,33 @@ class EventCounts(_Member):
     tables: dict[str, WhereTo]
 
 
+class RemovedChanges(_Member):
+    """Changes that maintenance removed from a changelog.
+
+    files, rows, bytes: sums; first, last: oldest and youngest day or hour; archived: location of the manifest of their copies, null if
+    they were not copied.
+    """
+
+    files: int
+    rows: int
+    bytes: int
+    first: str
+    last: str
+    archived: str | None
+
+
+class LetGo(_Member):
+    """What maintenance removed from the cut before.
+
+    changelog_retained_after: TSO after which changelogs have all changes; tables: removed changes by changelog; dropped: tables that were
+    dropped and that the cut does not have any more, name by incarnation.
+    """
+
+    changelog_retained_after: int
+    tables: dict[str, RemovedChanges]
+    dropped: dict[str, str] = {}
+
+
 class Predicate(BaseModel):
     """What was published from what, and what was checked.
 
@@ -157,6 +184,7 @@ class Predicate(BaseModel):
     ddl: tuple[dict[str, Any], ...]
     expectations: dict[str, Any]
     decisions: tuple[dict[str, Any], ...] = ()
+    let_go: LetGo | None = None
     tables: dict[str, TableCut]
     changelogs: dict[str, TableCut]
 
