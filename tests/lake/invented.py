@@ -53,16 +53,18 @@ FEATURES = (
 
 @dataclass(frozen=True)
 class History:
-    """transactions: row steps, or one statement; ends: where hours end in every partition's messages, in PARTS, not in order."""
+    """transactions: row steps, or one statement; ends: where hours end in every partition's messages, in PARTS, not in order; step: between
+    two commit ts."""
 
     transactions: tuple[list[Step] | tuple[str, str, bool, bool], ...]
     manner: Manner
     ends: tuple[tuple[int, int, int], ...]
+    step: int = 10
 
     @cached_property
     def upstream(self) -> Upstream:
         """After all transactions."""
-        made = Upstream()
+        made = Upstream(self.step)
         for t in self.transactions:
             if isinstance(t, list):
                 made.commit(t)

@@ -38,11 +38,11 @@ from tidelake.lake.names import changelog_name, parking_name, snapshot_name, vac
 from tidelake.lake.namespaces import clear_way, refuse_taken, take
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import create_changelog, create_snapshot
-from tidelake.maintenance.changelog_age import raise_retained_after
-from tidelake.maintenance.expire import drop_gone, forget_documents, let_go
+from tidelake.maintenance.expire import drop_gone, forget_documents
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
 from tidelake.maintenance.needs import stale_branches
 from tidelake.maintenance.orphans import leftovers, remove_leftovers
+from tidelake.maintenance.published_rows import let_go, raise_retained_after
 from tidelake.order.change_sequence import sequence_of
 from tidelake.order.changelogs import open_changelog
 from tidelake.order.late.ledger import late_rows
@@ -334,7 +334,7 @@ def test_letting_go_of_cuts_and_changes_leaves_what_is_said_of_another_feeds(tmp
         for cut in (mine, theirs):
             record(lake.catalog, lake.store, cut)
         let_go(lake.catalog, "shop", [1], 1)
-        raise_retained_after(lake.catalog, "shop", 99)
+        raise_retained_after(lake.catalog, "shop", 1, 99)
         forget_documents(lake, (), mine.model_copy(update={"seq": 9}))
         assert (published(lake.catalog, "shop"), changelog_retained_after(lake.catalog, "shop")) == ({}, 99)
         assert (published(lake.catalog, "shop2"), changelog_retained_after(lake.catalog, "shop2")) == ({1: mine.resolved_ts}, 0)

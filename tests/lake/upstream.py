@@ -66,10 +66,11 @@ class Table:
 
 
 class Upstream:
-    """Database d, and everything that happened to it. truth: commit ts → every table from then on; lives: which life bears which name."""
+    """Database d, and everything that happened to it. truth: commit ts → every table from then on; lives: which life bears which name;
+    step: between two commit ts."""
 
-    def __init__(self) -> None:
-        self.ts = START
+    def __init__(self, step: int = 10) -> None:
+        self.ts, self._step = START, step
         self.log: list[Change | Ddl] = []
         self.truth: dict[int, dict[str, Bag]] = {}
         self._lives, self._first, self._keys = count(), dict[int, int](), dict[int, int]()
@@ -78,7 +79,7 @@ class Upstream:
 
     def commit(self, steps: list[Step]) -> None:
         """One transaction; what is impossible is left out. Of a key only one step is taken."""
-        self.ts += 10
+        self.ts += self._step
         touched: set[tuple[str, str]] = set()
         before = len(self.log)
         for what, table, a, b in steps:
@@ -105,7 +106,7 @@ class Upstream:
         if what == "rekey" and table == BARE:
             self.commit([("drop", BARE, v, "") for v, n in self.tables[BARE].bag.items() for _ in range(n - 1)])
         own = self.log and self.log[-1].ts == self.ts and not isinstance(self.log[-1], Ddl)
-        self.ts += 0 if same and own else 10
+        self.ts += 0 if same and own else self._step
         old, before = self.tables[table], len(self.log)
         if what == "truncate":
             self._sent(f"TRUNCATE TABLE {table}", late)
@@ -115,7 +116,7 @@ class Upstream:
             self._sent(f"DROP TABLE {table}", late)
             del self.tables[table]
             self._record()
-            self.ts += 10
+            self.ts += self._step
             self._sent(
                 f"CREATE TABLE {table} ({'v VARCHAR(20)' if table == BARE else 'id BIGINT PRIMARY KEY, v VARCHAR(20)'}){old.by}", late
             )

@@ -22,8 +22,8 @@ from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import published, record
 from tidelake.lake.opened import Lake
 from tidelake.maintenance import maintain as steps
-from tidelake.maintenance.expire import let_go
 from tidelake.maintenance.maintain import maintain
+from tidelake.maintenance.published_rows import let_go
 from tidelake.publish.recovery import recover
 from tidelake.query.asof import table_asof
 

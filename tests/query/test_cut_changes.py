@@ -17,7 +17,7 @@ from tidelake.io.storage import open_store
 from tidelake.lake.cut import Cut, TableCut
 from tidelake.lake.cuts import record
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.expire import let_go
+from tidelake.maintenance.published_rows import let_go
 from tidelake.query.cut_changes import changed_tables
 
 NONE = {"inserts": 0, "updates": 0, "deletes": 0, "upserts": 0}

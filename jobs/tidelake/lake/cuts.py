@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from tidelake.config.lake_paths import SYSTEM, cuts, events_table, intent_key, published_table, seq_of
@@ -218,11 +219,17 @@ def known_cuts(catalog: LakeCatalog, feed: str) -> dict[int, KnownCut]:
         return {}
     wanted = ("seq", "hour", "resolved_ts", "parent_seq", "expired", "changelog_retained_after")
     names = [c.name for c in table.columns() if c.name in wanted]
-    rows = [r for batch in table.scan({"feed": feed}, names) for r in batch.to_pylist()]
     return {
         r["seq"]: KnownCut(r["hour"], r["resolved_ts"], r.get("parent_seq"), bool(r.get("expired")), r.get("changelog_retained_after"))
-        for r in rows
+        for batch in table.scan({"feed": feed}, names)
+        for r in _one_of_each(batch).to_pylist()
     }
+
+
+def _one_of_each(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row of each cut: the rows of a cut, one for each table, are equal in what concerns the cut."""
+    seqs = rows.column("seq").to_numpy()
+    return rows.take(pa.array(np.flatnonzero(np.diff(seqs, prepend=seqs[:1] - 1))))
 
 
 def cut_for(catalog: LakeCatalog, store: Store, feed: str, ts: int) -> tuple[Cut | None, Cut]:

@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel
 
-from tidelake.config.lake_paths import published_table
 from tidelake.errors import StorageError
 from tidelake.lake.catalog import LakeCatalog, LakeTable
 from tidelake.lake.catalogs.errors import retried
-from tidelake.lake.cuts import ensure_published
 from tidelake.tso import from_ms
 
 BY = "_commit_at"
@@ -79,21 +75,6 @@ def summed(files: Sequence[OldFile]) -> Going | None:
         return None
     rows, size = sum(f.rows for f in files), sum(f.bytes for f in files)
     return Going(files=len(files), rows=rows, bytes=size, first=files[0].name, last=files[-1].name)
-
-
-def raise_retained_after(catalog: LakeCatalog, feed: str, gone: int) -> None:
-    """Record in all rows of the feed's cuts that changes at or before a TSO may be gone. One commit."""
-    ensure_published(catalog)
-    own = f"feed == '{feed}'"  # a feed's name needs no quoting
-
-    def attempt() -> None:
-        table = catalog.load(published_table()).table
-        rows = table.scan(own).to_arrow()
-        at = rows.schema.get_field_index("changelog_retained_after")
-        raised = pc.max_element_wise(rows.column(at), pa.scalar(gone, pa.int64()))
-        table.overwrite(rows.set_column(at, rows.field(at), raised), overwrite_filter=own)
-
-    retried(published_table(), attempt)
 
 
 def remove(catalog: LakeCatalog, identifier: str, branch: str, files: Sequence[OldFile]) -> None:

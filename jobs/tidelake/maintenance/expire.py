@@ -13,17 +13,11 @@ from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_lists, published_table, run_key
+from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_lists, run_key
 from tidelake.errors import DamageError
 from tidelake.io.texts import plural
-from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.catalogs.errors import retried
 from tidelake.lake.cut import Cut, FilesDigest
 from tidelake.lake.cut_documents import read_cut
-from tidelake.lake.cuts import ensure_published
 from tidelake.lake.opened import Lake
 from tidelake.lake.proof.stored_lists import StoredLists
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
@@ -35,38 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_OF_TABLES = ("database", "table", "incarnation", "identifier", "uuid", "snapshot_id", "rows")
 _AT_ONCE = 500  # maximum ids in one statement
 _NEVER = "TIMESTAMP '1970-01-02 00:00:00'"
-
-
-def let_go(catalog: LakeCatalog, feed: str, going: Sequence[int], many_files: int) -> None:
-    """Remove cuts from the readable ones: one row without a table is left of each.
-
-    The feed's rows are rewritten as one file if cuts are removed or there are many files.
-    """
-    ensure_published(catalog)
-    own = f"feed == '{feed}'"  # a feed's name needs no quoting
-
-    def attempt() -> None:
-        table = catalog.load(published_table()).table
-        if going or sum(1 for _ in table.scan(own).plan_files()) >= many_files:
-            table.overwrite(_without(table.scan(own).to_arrow(), going), overwrite_filter=own)
-
-    retried(published_table(), attempt)
-
-
-def _without(rows: pa.Table, going: Sequence[int]) -> pa.Table:
-    goes = pc.is_in(rows["seq"], pa.array(going, pa.int64()))
-    marked = rows.filter(goes).append_column("_row", pa.array(range(pc.sum(goes).as_py() or 0), pa.int64()))
-    first = marked.group_by("seq").aggregate([("_row", "min")])["_row_min"]
-    marks = marked.take(first).drop_columns(["_row"])
-    for name in _OF_TABLES:
-        at = marks.schema.get_field_index(name)
-        marks = marks.set_column(at, marks.field(at), pa.nulls(marks.num_rows, marks.field(at).type))
-    at = marks.schema.get_field_index("expired")
-    marks = marks.set_column(at, marks.field(at), pa.array([True] * marks.num_rows, pa.bool_()))
-    return pa.concat_tables([rows.filter(pc.invert(goes)), marks]).sort_by("seq")
 
 
 def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:

@@ -19,11 +19,12 @@ from tidelake.lake.cut_documents import write_lost
 from tidelake.lake.cuts import changelog_retained_after, newest_cut, places
 from tidelake.lake.namespaces import refuse_foreign_namespaces
 from tidelake.lake.opened import Lake
-from tidelake.maintenance.changelog_age import old_files, raise_retained_after
+from tidelake.maintenance.changelog_age import old_files
 from tidelake.maintenance.changelog_archive import archive, refuse_own_warehouse
-from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, forget_lists, let_go
+from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, forget_lists
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, plan_maintenance
 from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftovers
+from tidelake.maintenance.published_rows import let_go, raise_retained_after
 from tidelake.maintenance.rewrite import stage_rewrite
 from tidelake.publish.certify import certify
 from tidelake.publish.recovery import recover
@@ -97,7 +98,7 @@ def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
             done.removed_changes = sum(p.old.rows for p in plan.tables if p.old is not None)
             check(lake.store, lake.feed.name, fence)
             if plan.changelog_retained_after > changelog_retained_after(lake.catalog, lake.feed.name):
-                raise_retained_after(lake.catalog, lake.feed.name, plan.changelog_retained_after)
+                raise_retained_after(lake.catalog, lake.feed.name, newest.seq, plan.changelog_retained_after)
             certify(lake, intent, "rewrite")
             declare(lake.store, intent)
             done.cut = carry_out(lake.catalog, lake.store, intent).seq
