@@ -13,6 +13,9 @@ from tests.lake.histories import ddl, feeder, publish, publish_again, resolved, 
 from tests.lake.windows import KV, TEXT
 from tidelake.config.policy import Policy
 from tidelake.errors import ConfigError
+from tidelake.io.storage import Store
+from tidelake.lake.cut import Cut
+from tidelake.lake.cut_documents import read_cut
 from tidelake.lake.cuts import statements
 from tidelake.lake.ddl_ledger import entries
 from tidelake.lake.opened import Lake
@@ -21,7 +24,7 @@ from tidelake.query.frames import asof, scd2
 KVN = row_schema("id bigint", "v varchar", "n int")
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, v VARCHAR(20)); CREATE TABLE d.m (v VARCHAR(20)); CREATE TABLE d.e (id BIGINT PRIMARY KEY);"
 PARTS = "PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (20))"
-SQL += f"CREATE TABLE d.p (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS};"
+SQL += f"CREATE TABLE d.p (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS}; CREATE TABLE d.q (id BIGINT PRIMARY KEY, v VARCHAR(20)) {PARTS};"
 
 pytestmark = pytest.mark.usefixtures("small_hours")
 
@@ -41,7 +44,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         *ddl(25, "TRUNCATE TABLE k"),
         *(row(0, "insert", 20, KV, (id, "a"), table="p") for id in ("1", "2", "15", "16")),
         *ddl(26, "ALTER TABLE p TRUNCATE PARTITION p0", table="p"),
+        row(0, "insert", 26, KV, ("1", "a"), table="q"),
+        *ddl(27, "ALTER TABLE q TRUNCATE PARTITION ALL", table="q"),
         row(0, "insert", 28, KV, ("1", "b"), table="p"),
+        row(0, "insert", 28, KV, ("2", "b"), table="q"),
         row(0, "insert", 28, KV, ("1", "again")),
         row(0, "insert", 28, KV, ("3", "c")),
         *resolved(30),
@@ -94,6 +100,10 @@ def test_rows_that_leave_with_their_partition_end_there_also_cuts_later(lake: La
     assert versions(lake, table="p") == gone | standing
 
 
+def test_rows_that_leave_with_all_partitions_end_there(lake: Lake) -> None:
+    assert versions(lake, table="q") == {(1, "a", 26, 27, False), (2, "b", 28, None, True)}
+
+
 def test_the_times_are_those_of_the_tsos(lake: Lake) -> None:
     found = scd2(lake.spark, lake.feed, "d.k").where("_valid_from_ts = 55")
     assert found.selectExpr("unix_millis(_valid_from) AS a", "_valid_to IS NULL AS b").collect() == [(0, True)]
@@ -130,11 +140,17 @@ def test_the_recipe_of_the_documentation_gives_the_same_without_spark(lake: Lake
         assert {tuple(r.values()) for r in found.to_pylist()} == rows
 
 
-def test_a_truncate_in_a_cut_that_is_gone_still_ends_versions(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = versions(lake)
-    assert {v[4] for v in before} == {None, 15, 20, 25, 50, 55, 57}
-    monkeypatch.setattr("tidelake.query.scd2.lineage", lambda *_: {})
-    assert versions(lake) == before
+@pytest.mark.parametrize("table", ["k", "q"])
+def test_no_cut_before_the_newest_is_read_for_what_its_statements_ended(lake: Lake, table: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = versions(lake, table=table)
+
+    def newest(store: Store, feed: str, seq: int) -> Cut:
+        assert seq == 2
+        return read_cut(store, feed, seq)
+
+    monkeypatch.setattr("tidelake.query.scd2.read_cut", newest)
+    monkeypatch.setattr("tidelake.lake.cuts.read_cut", newest)
+    assert versions(lake, table=table) == before
 
 
 def test_a_truncate_that_a_redo_ignores_ends_no_version(tmp_path: Path) -> None:

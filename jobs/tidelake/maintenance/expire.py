@@ -60,8 +60,8 @@ def forget_lists(lake: Lake, kept: Iterable[int]) -> int:
 
     with ThreadPoolExecutor(THREADS) as pool:
         of_tables = dict[str, dict[str, FilesDigest]]()
-        for cut in pool.map(lambda seq: read_cut(store, feed, seq), sorted(kept)):
-            for uuid, digest in cut.files.items():
+        for files in pool.map(lambda seq: read_cut(store, feed, seq).files, sorted(kept)):
+            for uuid, digest in files.items():
                 of_tables.setdefault(uuid, {})[digest.sha256] = digest
         named = dict(zip(of_tables, pool.map(lambda u: needed(u, of_tables[u].values()), of_tables), strict=True))
         kept_by_table = ((o.key, named.get(o.key.split("/")[-2], set())) for o in store.objects(file_lists(feed)))

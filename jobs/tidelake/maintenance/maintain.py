@@ -23,6 +23,7 @@ from tidelake.maintenance.changelog_age import old_files
 from tidelake.maintenance.changelog_archive import archive, refuse_own_warehouse
 from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_documents, forget_lists
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, plan_maintenance
+from tidelake.maintenance.needs import RetainedCuts
 from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftovers
 from tidelake.maintenance.published_rows import let_go, raise_retained_after
 from tidelake.maintenance.rewrite import stage_rewrite
@@ -77,18 +78,19 @@ def maintain(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> 
     if newest is None:
         return Maintained(feed=lake.feed.name, plan=None)
     refuse_foreign_namespaces(lake.catalog, lake.feed.name, {name.rpartition(".")[0] for name in places(newest).values()})
-    done = Maintained(feed=lake.feed.name, plan=plan_maintenance(lake, newest, before_ms)[0])
+    cuts = RetainedCuts(lake.store, lake.feed.name)
+    done = Maintained(feed=lake.feed.name, plan=plan_maintenance(lake, newest, before_ms, cuts))
     if not dry_run:
-        _rewrite(lake, done, before_ms)
-        _expire(lake, done, before_ms)
+        _rewrite(lake, done, before_ms, cuts)
+        _expire(lake, done, before_ms, cuts)
     _orphans(lake, done, remove=not dry_run)
     return done
 
 
-def _rewrite(lake: Lake, done: Maintained, before_ms: int) -> None:
+def _rewrite(lake: Lake, done: Maintained, before_ms: int, cuts: RetainedCuts) -> None:
     with lake.hold("maintenance: rewrite") as fence:
         newest = _recovered(lake)
-        plan, _ = plan_maintenance(lake, newest, before_ms)
+        plan = plan_maintenance(lake, newest, before_ms, cuts)
         if plan.staged is not None:
             return
         manifests = _archived(lake, newest, plan)
@@ -118,10 +120,10 @@ def _archived(lake: Lake, newest: Cut, plan: MaintenancePlan) -> dict[str, str]:
     return manifests
 
 
-def _expire(lake: Lake, done: Maintained, before_ms: int) -> None:
+def _expire(lake: Lake, done: Maintained, before_ms: int, cuts: RetainedCuts) -> None:
     with lake.hold("maintenance: expire") as fence:
         newest = _recovered(lake)
-        plan, _ = plan_maintenance(lake, newest, before_ms)
+        plan = plan_maintenance(lake, newest, before_ms, cuts)
         log.info(f"keep {plural(len(plan.cuts), 'cut')}, let go of {len(plan.lets_go):,}")
         check(lake.store, lake.feed.name, fence)
         let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.maintenance.small_files)

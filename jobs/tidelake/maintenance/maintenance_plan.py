@@ -21,7 +21,7 @@ from tidelake.lake.cuts import changelog_retained_after, lineage, published
 from tidelake.lake.opened import Lake
 from tidelake.maintenance.changelog_age import Going, hours_of, old_files, summed
 from tidelake.maintenance.changelog_archive import folder
-from tidelake.maintenance.needs import Needs, events_needed, expirable, needs
+from tidelake.maintenance.needs import Needs, RetainedCuts, events_needed, expirable, needs
 
 SMALL = 0.75  # share of the target size; Iceberg's rewrite takes smaller files
 
@@ -80,25 +80,26 @@ class MaintenancePlan(BaseModel):
     folder_bytes: int = 0
 
 
-def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[MaintenancePlan, Needs]:
-    """Return the plan, without orphans, and the needs that it is based on. Only reads.
+def plan_maintenance(lake: Lake, newest: Cut, before_ms: int, retained_cuts: RetainedCuts) -> MaintenancePlan:
+    """Return the plan, without orphans. Only reads.
 
     Args:
         lake: The feed's lake.
         newest: The newest cut.
         before_ms: Only snapshots from before this time (ms) expire.
+        retained_cuts: Reads the cuts' documents.
     """
     feed = lake.feed
     every = published(lake.catalog, feed.name)
     cuts = retained(every, feed.maintenance)
     led, before = lineage(lake.catalog, feed.name), changelog_retained_after(lake.catalog, feed.name)
     gone = max(before, changes_kept_after((led[seq] for seq in led if seq in cuts), newest.resolved_ts, feed.maintenance))
-    need = needs(lake.store, newest, cuts, before)
+    need = needs(retained_cuts, newest, cuts, before)
     staged = find_document(lake.store, run_key(feed.name, next_seq(lake.store, feed.name, newest.seq), "order"), Staged)
     absent = list[str]()
     tables = [*_of_cuts(lake, newest, need, before_ms, gone, absent), *_of_system(lake, need, before_ms)]
     changes_after = gone if any(p.old for p in tables) else before
-    plan = MaintenancePlan(
+    return MaintenancePlan(
         feed=feed.name,
         cuts=cuts,
         lets_go=sorted(every.keys() - cuts.keys()),
@@ -109,7 +110,6 @@ def plan_maintenance(lake: Lake, newest: Cut, before_ms: int) -> tuple[Maintenan
         leaving=_leaving(feed, newest, tables, changes_after),
         absent=[uuid for uuid in absent if uuid in newest.past],
     )
-    return plan, need
 
 
 def _leaving(feed: Feed, newest: Cut, tables: Sequence[TablePlan], ts: int) -> dict[str, str]:
@@ -130,11 +130,11 @@ def _of_cuts(lake: Lake, newest: Cut, need: Needs, before_ms: int, gone: int, ab
             absent.append(uuid)  # an earlier maintenance dropped the table
             continue
         table.require(lake.feed.name)
-        if uuid in need.gone:
+        kept = need.cuts(uuid)
+        if not kept:
             yield TablePlan(table=identifier, snapshots=len(table.table.snapshots()), gone=True)
             continue
-        kept = need.cuts[uuid]
-        plan = _with_snapshots(TablePlan(table=identifier, kept=dict(kept)), table, set(kept), before_ms)
+        plan = _with_snapshots(TablePlan(table=identifier, kept=kept), table, set(kept), before_ms)
         old = old_files(table, changelogs[uuid], gone) if uuid in changelogs else []
         uri = lake.feed.maintenance.archive_changelog if old else None
         place = None if uri is None else open_store(uri).uri_of(folder(lake.feed.name, identifier))

@@ -10,12 +10,11 @@ from the change that wrote it. Versions that ended before that cut are not in it
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tidelake.errors import ConfigError, StorageError
-from tidelake.history.ddl.changes import TruncateTable
+from tidelake.history.ddl.changes import Change, EmptyPartitions, TruncateTable
 from tidelake.history.ddl.statement import parse
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.cut import Cut
@@ -41,7 +40,6 @@ VALIDITY = {
     "_valid_to": "TIMESTAMP",
     "_current": "BOOLEAN",
 }
-_READERS = 16
 _FIRST = ("'INSERT' AS _change_type", "CAST(-1 AS DECIMAL(38, 0)) AS _change_seq")  # before all changes
 
 
@@ -163,15 +161,14 @@ def _versions(changes: DataFrame, fold: Fold, marks: list[str], ends: list[str])
 def _ends(lake: Lake, i: Incarnation, fold: Fold) -> list[str]:
     """SQL for the times at which rows left, up to fold.until_ts.
 
-    Cuts have the truncations of their windows, the ledger those of removed cuts, the incarnation all removed partitions.
+    The ledger has the statements that emptied the table, the incarnation all removed partitions.
     """
-    seqs = lineage(lake.catalog, lake.feed.name)
-    with ThreadPoolExecutor(_READERS) as pool:
-        cuts = pool.map(lambda seq: read_cut(lake.store, lake.feed.name, seq), seqs)
-        known = (c.catalog.incarnations.get(i.id) for c in cuts)
-        emptied = {t for k in known if k is not None for t in k.truncations}
     sent = (e for e in statements(lake.catalog, lake.feed.name) if e["incarnation"] == i.id and e["effect"] == "applied" and e["statement"])
-    emptied |= {e["commit_ts"] for e in sent if any(isinstance(c, TruncateTable) for c in parse(e["statement"], e["database"] or ""))}
+    emptied = {e["commit_ts"] for e in sent if any(map(_empties, parse(e["statement"], e["database"] or "")))}
     whole = {t: "true" for t in emptied if t <= fold.until_ts}
     parts = [(r.ts, f"coalesce({fold.left(r)}, false)") for r in {*i.past_removals, *i.removals} if r.ts <= fold.until_ts]
     return [f"IF(_commit_ts <= {t} AND {left}, {t}L, NULL)" for t, left in sorted([*whole.items(), *parts])]
+
+
+def _empties(change: Change) -> bool:
+    return isinstance(change, TruncateTable) or (isinstance(change, EmptyPartitions) and not change.names)
