@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from tidelake.config.feed import Feed, load_feed
 from tidelake.demo.generate import generate
 from tidelake.io.storage import Store, open_store
 from tidelake.lake.opened import Lake
+from tidelake.land.store.manifest import Manifest
 from tidelake.run import run_hour
 
 NAME = "bazaar-open"
@@ -87,10 +89,16 @@ def test_messages_that_do_not_make_the_changes_are_found(feed: Feed, store: Stor
     sample = check_sample(store, chain, retained, {}, Findings())
     cut = next(seq for seq, places in sorted(sample.items()) if places)
     topic, partition, *_ = next(iter(sample[cut]))
-    fewer = {
-        key: m.model_copy(update={"objects": tuple(o for o in m.objects if (o.topic, o.partition) != (topic, partition))})
-        for key, m in manifests.items()
-    }
+
+    class Fewer(Manifests):
+        """Without the objects of that partition."""
+
+        def read(self, proofs: Iterable[StoredCertificate]) -> Iterator[tuple[StoredCertificate, list[Manifest]]]:
+            for proof, mine in super().read(proofs):
+                kept = ([o for o in m.objects if (o.topic, o.partition) != (topic, partition)] for m in mine)
+                yield proof, [m.model_copy(update={"objects": tuple(objects)}) for m, objects in zip(mine, kept, strict=True)]
+
+    fewer = Fewer(store, Findings())
     said = [w.what for w in decoded(feed, chain, fewer, sample).wrong if w.cut == cut]
     lost = sum((t, p) == (topic, partition) for t, p, *_ in sample[cut])
     assert said[-1].startswith(f"{lost} changes of its changelogs come from no landed message, the first [('{topic}', ")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.audit.certified import CUTS, Document, add_cuts, audited, changed, first_wrong, flipped, forged, landed_at
+from tests.audit.certified import CUTS, Document, add_cuts, audited, changed, first_wrong, flipped, forged, gone, landed_at
 from tests.audit.tampers import (
     CHANGED,
     CHANGELOG,
@@ -25,7 +25,7 @@ from tests.audit.tampers import (
     unreadable_manifest_list,
 )
 from tests.lake import lakes
-from tidelake.config.lake_paths import certificate_key
+from tidelake.config.lake_paths import certificate_key, cut_key
 from tidelake.lake.opened import Lake
 from tidelake.lake.proof.file_list import read
 from tidelake.publish.rollback import rollback
@@ -126,6 +126,8 @@ def test_a_rollback_has_the_files_and_a_rewrite_the_rows_of_its_cut(tmp_path: Pa
         assert audited(own).wrong == []
         with forged(own, 3, lambda said: said["subject"][0]["digest"].update(sha256="ab" * 32), 3):
             assert (3, certificate_key("shop", 3), "d.k: it has other files than at cut 1") in whats(own)
+            with changed(path(own, cut_key("shop", 1)), gone):
+                assert (3, certificate_key("shop", 3), "d.k: it has other files than at cut 1") in whats(own), "cut 1 may have expired"
         with forged(own, 3, lambda said: said["predicate"].update(kind="rewrite", parent_seq=2), 3):
             assert (3, certificate_key("shop", 3), "d.k: 2 rows and 0 removed, 3 at cut 2") in whats(own)
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
-from tidelake.config.lake_paths import cuts, intent_key, intents, published_table, run_key
+from tidelake.config.lake_paths import certificate_key, cuts, intent_key, intents, published_table, run_key
 from tidelake.config.retention import Maintenance
 from tidelake.errors import StorageError
 from tidelake.lake.cut import Staged, TableCut
@@ -131,7 +131,9 @@ def test_a_table_that_left_stays_as_long_as_a_cut_that_had_it_and_stale_branches
         record(lake.catalog, lake.store, left.model_copy(update={"seq": 5, "resolved_ts": ts(70)}))
         assert maintain(lake, young=NONE).dropped_tables == ["d_past.old__1"]
         assert lake.catalog.find("d_past.old__1") is None
+        lake.store.write(certificate_key("shop", 5), lake.store.read(certificate_key("shop", 2)))
         assert maintain(lake, young=NONE).dropped_tables == []
+        assert (newest(lake).seq, newest(lake).past) == (6, {}), "the cut no longer names it"
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from tidelake.audit.inputs import Manifests, check_inputs
 from tidelake.audit.proofs import Chain, StoredCertificate, read_chain
 from tidelake.audit.signatures import check_signatures
 from tidelake.audit.tables import check_tables
-from tidelake.audit.windows import check_windows
+from tidelake.audit.windows import check_window
 from tidelake.config.feed import Feed
 from tidelake.io.signing import PublicKeys
 from tidelake.io.storage import Store, open_store
@@ -65,11 +65,17 @@ def audit(
     """
     store, findings = open_store(lake), Findings()
     log.info("certificates", extra={"begins": "read"})
-    chain = read_chain(store, name, start, findings)
+    numbers = Findings()
+
+    def check(chain: Chain, proof: StoredCertificate, before: StoredCertificate | None) -> None:
+        if proof.certificate is not None:
+            check_window(chain, proof, before, numbers)
+            check_counts(proof, before, numbers)
+
+    chain = read_chain(store, name, start, findings, check)
     check_chain(store, name, chain, findings)
     check_signatures(store, name, chain, keys, findings)
-    check_windows(chain, findings)
-    check_counts(chain, findings)
+    findings.add(numbers)
     log.info("landed objects", extra={"begins": "compare"})
     manifests = check_inputs(store, chain, findings, progress)
     retained = check_cuts(store, name, chain, findings)

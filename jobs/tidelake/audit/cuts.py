@@ -29,13 +29,12 @@ def check_cuts(store: Store, feed: str, chain: Chain, findings: Findings) -> lis
         "cuts", "maintenance let go of them: their snapshots are gone", len(chain.audited) - len(retained) - (newest not in there)
     )
     with ThreadPoolExecutor(READERS) as pool:
-        found = list(pool.map(lambda p: _read(store, feed, p), retained))
-    for proof, cut in zip(retained, found, strict=True):
-        findings.checked["cuts"] += 1
-        if isinstance(cut, str):
-            findings.expect(False, proof.seq, cut_key(feed, proof.seq), cut)
-        elif proof.certificate is not None:
-            _compare(proof, cut, findings)
+        for proof, cut in zip(retained, pool.map(lambda p: _read(store, feed, p), retained), strict=True):
+            findings.checked["cuts"] += 1
+            if isinstance(cut, str):
+                findings.expect(False, proof.seq, cut_key(feed, proof.seq), cut)
+            elif proof.certificate is not None:
+                _compare(proof, cut, findings)
     return [p for p in retained if p.certificate is not None]
 
 

@@ -37,16 +37,15 @@ def check_decoded(
     Args:
         feed: The feed.
         chain: The certificates.
-        manifests: The manifests by key.
+        manifests: The manifests.
         sample: By cut, places of events that a changelog names.
         findings: Gets the result.
         progress: Called with (bytes decoded, bytes in all).
     """
     windows = [p for p in chain.readable if p.says.kind in ("hour", "redo")]
-    total = sum(o.size for p in windows for m in _of(p, manifests) for o in m.objects)
+    total = sum(manifests.sizes.get(m.key, 0) for p in windows for m in p.says.inputs.manifests)
     done = 0
-    for proof in windows:
-        mine = _of(proof, manifests)
+    for proof, mine in manifests.read(windows):
         if len(mine) < len(proof.says.inputs.manifests):
             findings.skip(f"messages of cut {proof.seq}", "a manifest of it is missing or changed")
             continue
@@ -65,10 +64,6 @@ def check_decoded(
             continue
         findings.checked["decoded events"] += counts.total()
         _compare(feed, proof, counts, wanted, findings)
-
-
-def _of(proof: StoredCertificate, manifests: Manifests) -> list[Manifest]:
-    return [manifests[m.key] for m in proof.says.inputs.manifests if m.key in manifests]
 
 
 def _compare(feed: Feed, proof: StoredCertificate, counts: Counter[str], missing: set[Place], findings: Findings) -> None:

@@ -53,6 +53,12 @@ class Findings:
             self.wrong.append(Wrong(cut=cut, key=key, what=what))
         return right
 
+    def add(self, other: Findings) -> None:
+        """Add what another collection has."""
+        self.checked.update(other.checked)
+        self.unchecked += other.unchecked
+        self.wrong += other.wrong
+
     def skip(self, what: str, why: str, many: int = 1) -> None:
         """Record what cannot be checked."""
         if many:

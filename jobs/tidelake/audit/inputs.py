@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import get_args
 
@@ -19,42 +19,62 @@ from tidelake.lake.proof.model import ManifestDigest
 from tidelake.land.store.coverage import coverage
 from tidelake.land.store.manifest import Manifest
 
-Manifests = dict[str, Manifest]
+
+class Manifests:
+    """The manifests that certificates name. They are read when they are needed, because their number grows with the hours.
+
+    Args:
+        store: The lake's store.
+        findings: Gets what is wrong, once for each manifest.
+
+    Attributes:
+        sizes: Bytes of the landed objects of each manifest that was read, by key.
+    """
+
+    def __init__(self, store: Store, findings: Findings) -> None:
+        self._store, self._findings = store, findings
+        self._first = dict[str, tuple[int, ManifestDigest]]()  # by key: the first cut that names it, and how
+        self.sizes = dict[str, int]()
+
+    def read(self, proofs: Iterable[StoredCertificate]) -> Iterator[tuple[StoredCertificate, list[Manifest]]]:
+        """Yield certificates with their manifests, without those that are missing or changed."""
+        todo = list(proofs)
+        with ThreadPoolExecutor(READERS) as pool:
+            for n in range(0, len(todo), READERS):
+                some = todo[n : n + READERS]
+                keys = list(dict.fromkeys(m.key for proof in some for m in proof.says.inputs.manifests))
+                contents = dict(zip(keys, pool.map(self._store.read_if_present, keys), strict=True))
+                for proof in some:
+                    found = (self._of(proof, m, contents[m.key]) for m in proof.says.inputs.manifests)
+                    yield proof, [m for m in found if m is not None]
+
+    def _of(self, proof: StoredCertificate, m: ManifestDigest, content: bytes | None) -> Manifest | None:
+        is_new = m.key not in self._first
+        cut, first = self._first.setdefault(m.key, (proof.seq, m))
+        same = first.sha256 in (m.sha256, None) or m.sha256 is None
+        self._findings.expect(same, proof.seq, proof.key, f"{m.key} has another sha256 than in the certificate of cut {cut}")
+        self._findings.checked["manifests"] += is_new
+        manifest = _manifest(cut, first, content, self._findings if is_new else Findings())
+        if manifest is not None:
+            self.sizes[m.key] = sum(o.size for o in manifest.objects)
+        return manifest
 
 
 def check_inputs(store: Store, chain: Chain, findings: Findings, progress: OnRead | None) -> Manifests:
     """Compare manifests and landed objects with their sums, and the offsets of every cut with the manifests.
 
     Returns:
-        The manifests by key.
+        The manifests.
     """
-    manifests = _manifests(store, chain, findings)
+    manifests, offsets = Manifests(store, findings), Findings()
     objects: dict[str, NamedObject] = {}
-    for proof in chain.readable:
-        for m in proof.says.inputs.manifests:
-            for o in manifests[m.key].objects if m.key in manifests else ():
-                objects.setdefault(o.key, NamedObject(key=o.key, sha256=o.sha256, size=o.size, cut=proof.seq))
+    for proof, mine in manifests.read(chain.readable):
+        for o in (o for m in mine for o in m.objects):
+            objects.setdefault(o.key, NamedObject(key=o.key, sha256=o.sha256, size=o.size, cut=proof.seq))
+        _check_offsets(chain, proof, mine, offsets)
     check_objects("landed objects", store, objects.values(), findings, progress)
-    _check_offsets(chain, manifests, findings)
+    findings.add(offsets)
     return manifests
-
-
-def _manifests(store: Store, chain: Chain, findings: Findings) -> Manifests:
-    """Read the manifests that the certificates name."""
-    first: dict[str, tuple[int, ManifestDigest]] = {}
-    for proof in chain.readable:
-        for m in proof.says.inputs.manifests:
-            first.setdefault(m.key, (proof.seq, m))
-            same = first[m.key][1].sha256 in (m.sha256, None) or m.sha256 is None
-            findings.expect(same, proof.seq, proof.key, f"{m.key} has another sha256 than in the certificate of cut {first[m.key][0]}")
-    with ThreadPoolExecutor(READERS) as pool:
-        contents = list(pool.map(store.read_if_present, first))
-    found: Manifests = {}
-    for (key, (cut, m)), content in zip(first.items(), contents, strict=True):
-        findings.checked["manifests"] += 1
-        if (manifest := _manifest(cut, m, content, findings)) is not None:
-            found[key] = manifest
-    return found
 
 
 def _manifest(cut: int, m: ManifestDigest, content: bytes | None, findings: Findings) -> Manifest | None:
@@ -76,19 +96,18 @@ def _manifest(cut: int, m: ManifestDigest, content: bytes | None, findings: Find
     return manifest
 
 
-def _check_offsets(chain: Chain, manifests: Manifests, findings: Findings) -> None:
+def _check_offsets(chain: Chain, proof: StoredCertificate, manifests: Sequence[Manifest], findings: Findings) -> None:
     """Every offset that a cut says is complete is landed, or never held a message."""
-    for proof in chain.readable:
-        said = proof.says
-        if said.kind in ("rollback", "rewrite"):
-            continue
-        parent, mine = chain.parent(proof), [manifests[m.key] for m in said.inputs.manifests if m.key in manifests]
-        if len(mine) < len(said.inputs.manifests):
-            findings.skip(f"offsets of cut {proof.seq}", "a manifest of it is missing or changed")
-        elif parent is None and chain.continued(proof):
-            findings.skip(f"offsets of cut {proof.seq}", f"it continues cut {chain.continued(proof)}, whose certificate is not read")
-        else:
-            _check_partitions(proof, parent.offsets if parent else {}, mine, findings)
+    said = proof.says
+    if said.kind in ("rollback", "rewrite"):
+        return
+    parent = chain.parent(proof)
+    if len(manifests) < len(said.inputs.manifests):
+        findings.skip(f"offsets of cut {proof.seq}", "a manifest of it is missing or changed")
+    elif parent is None and chain.continued(proof):
+        findings.skip(f"offsets of cut {proof.seq}", f"it continues cut {chain.continued(proof)}, whose certificate is not read")
+    else:
+        _check_partitions(proof, parent.offsets if parent else {}, manifests, findings)
 
 
 def _check_partitions(proof: StoredCertificate, known: Offsets, manifests: Sequence[Manifest], findings: Findings) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 from tidelake.audit.findings import Findings
-from tidelake.audit.proofs import READERS, Chain
+from tidelake.audit.proofs import READERS, Chain, StoredCertificate
 from tidelake.config.lake_paths import seq_of, signature_key, signatures
 from tidelake.io.signing import PublicKeys
 from tidelake.io.storage import Store
@@ -23,8 +23,12 @@ def check_signatures(store: Store, feed: str, chain: Chain, keys: PublicKeys | N
         return
     findings.skip("certificates", "they are not signed", len(chain.audited) - len(mine))
     with ThreadPoolExecutor(READERS) as pool:
-        envelopes = list(pool.map(lambda seq: store.read_if_present(signature_key(feed, seq)), mine))
-    for proof, envelope in zip(mine.values(), envelopes, strict=True):
-        findings.checked["signatures"] += 1
-        wrong = "it is missing" if envelope is None else keys.wrong(envelope, proof.content)
-        findings.expect(wrong is None, proof.seq, signature_key(feed, proof.seq), wrong or "")
+        for proof, wrong in zip(mine.values(), pool.map(lambda p: _wrong(store, feed, p, keys), mine.values()), strict=True):
+            findings.checked["signatures"] += 1
+            findings.expect(wrong is None, proof.seq, signature_key(feed, proof.seq), wrong or "")
+
+
+def _wrong(store: Store, feed: str, proof: StoredCertificate, keys: PublicKeys) -> str | None:
+    """What is wrong with a signature, None if nothing is."""
+    envelope = store.read_if_present(signature_key(feed, proof.seq))
+    return "it is missing" if envelope is None else keys.wrong(envelope, store.read(proof.key))

@@ -6,20 +6,19 @@ from tidelake.audit.findings import Findings
 from tidelake.audit.proofs import Chain, StoredCertificate
 
 
-def check_windows(chain: Chain, findings: Findings) -> None:
-    """Compare the window of every cut with that of the cut that it continues."""
-    for proof in chain.readable:
-        parent = chain.parent(proof)
-        continues = chain.continued(proof)
-        if parent is None and continues:
-            if continues < chain.start:
-                findings.skip(f"window of cut {proof.seq}", f"it continues cut {continues}, which is before the first audited one")
-            continue
-        findings.checked["windows"] += 1
-        wrong = _wrong(proof, parent)
-        findings.expect(wrong is None, proof.seq, proof.key, wrong or "")
-        if parent is not None and proof.says.kind in ("rollback", "rewrite"):
-            _check_same(proof, parent, findings)
+def check_window(chain: Chain, proof: StoredCertificate, before: StoredCertificate | None, findings: Findings) -> None:
+    """Compare the window of a cut with that of the cut that it continues. proof: whole; before: the certificate before it, whole."""
+    parent = chain.parent(proof)
+    continues = chain.continued(proof)
+    if parent is None and continues:
+        if continues < chain.start:
+            findings.skip(f"window of cut {proof.seq}", f"it continues cut {continues}, which is before the first audited one")
+        return
+    findings.checked["windows"] += 1
+    wrong = _wrong(proof, parent)
+    findings.expect(wrong is None, proof.seq, proof.key, wrong or "")
+    if parent is not None and proof.says.kind in ("rollback", "rewrite"):
+        _check_same(proof, before if before is not None and before.seq == parent.seq else chain.whole(parent), findings)
 
 
 def _check_same(proof: StoredCertificate, parent: StoredCertificate, findings: Findings) -> None:
