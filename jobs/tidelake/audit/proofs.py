@@ -99,7 +99,8 @@ class Chain:
 
     def parent(self, proof: StoredCertificate) -> StoredCertificate | None:
         """Return the certificate of the cut that a certificate's continues; None for nothing, and if it is not read."""
-        return self.every.get(self.continued(proof))
+        seq = self.continued(proof)
+        return self.before if self.before is not None and self.before.seq == seq else self.audited.get(seq)
 
     def whole(self, proof: StoredCertificate) -> StoredCertificate:
         """Return a certificate with its numbers by table. Reads it again."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,6 +49,22 @@ class _Pair:
 
     def files(self, which: Subject | None) -> list[SnapshotFile]:
         return self.table.files(which.annotations.snapshot_id) if which is not None else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The tables of a certificate by kind and incarnation: those with a list of files, and all."""
+
+    listed: Mapping[tuple[str, str], Subject]
+    every: Container[tuple[str, str]]
+
+    @classmethod
+    def of(cls, proof: StoredCertificate | None) -> _Tables:
+        """The tables of a certificate; none without one."""
+        if proof is None:
+            return cls({}, ())
+        every = {*(("snapshot", i) for i in proof.says.tables), *(("changelog", i) for i in proof.says.changelogs)}
+        return cls({(s.annotations.kind, s.annotations.incarnation): s for s in proof.subjects}, every)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,35 +116,26 @@ def _candidates(
         if not isinstance(cut, Cut):
             continue
         stated = {i for e in cut.ledger for i in e.tables}
+        now, earlier = _Tables.of(proof), _Tables.of(before)
         for i in (i for i in cut.catalog.alive() if i.id not in stated):
-            pairs = [_pair(store, k, i.id, proof, before, tables, settings) for k in ("snapshot", "changelog")]
+            pairs = [_pair(store, (k, i.id), now, earlier, tables, settings) for k in ("snapshot", "changelog")]
             if i.key and all(pairs):
                 yield from _buckets(proof.seq, i, *(p for p in pairs if p is not None))
 
 
 def _pair(
     store: Store,
-    kind: str,
-    incarnation: str,
-    proof: StoredCertificate,
-    before: StoredCertificate | None,
+    at: tuple[str, str],
+    cut: _Tables,
+    before: _Tables,
     tables: dict[str, TableFiles | None],
     settings: Mapping[str, str],
 ) -> _Pair | None:
-    """A table at both cuts; None if it has no list, is another one than before, or cannot be read."""
-
-    def of(p: StoredCertificate | None) -> Subject | None:
-        found = (s for s in (p.subjects if p else ()) if (s.annotations.kind, s.annotations.incarnation) == (kind, incarnation))
-        return next(found, None)
-
-    now, earlier = of(proof), of(before)
+    """A table at both cuts; None if it has no list, is another one than before, or cannot be read. at: kind and incarnation."""
+    now, earlier = cut.listed.get(at), before.listed.get(at)
     if now is None or (earlier is not None and earlier.annotations.uuid != now.annotations.uuid):
         return None
-    if (
-        earlier is None
-        and before is not None
-        and incarnation in {"snapshot": before.says.tables, "changelog": before.says.changelogs}[kind]
-    ):
+    if earlier is None and at in before.every:
         return None
     wanted = {s.annotations.snapshot_id for s in (now, earlier) if s is not None}
     uuid = now.annotations.uuid

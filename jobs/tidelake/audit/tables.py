@@ -54,8 +54,8 @@ def check_tables(
     """
     uncovered = sorted({name for proof in retained for name in proof.says.uncovered})
     findings.skip("tables", f"the certificates have no list of their files: {', '.join(uncovered)}", len(uncovered))
-    every = [(proof, s) for proof in retained for s in proof.subjects]
-    kept = [(proof, s) for proof, s in every if _is_kept(chain, proof, s)]
+    every, after = [(proof, s) for proof in retained for s in proof.subjects], chain.changes_after
+    kept = [(proof, s) for proof, s in every if s.annotations.kind == "snapshot" or proof.says.resolved_ts > after]
     findings.skip("changelogs", "maintenance let go of their changes", len(every) - len(kept))
     listed = _lists(store, feed, kept, findings)
     _check_snapshots(store, listed, settings, findings)
@@ -71,11 +71,6 @@ def check_tables(
     check_objects("data files", store, named.values(), findings, progress)
 
 
-def _is_kept(chain: Chain, proof: StoredCertificate, s: Subject) -> bool:
-    """Whether the files of the table are kept: of a changelog only if all changes after the cut are."""
-    return s.annotations.kind == "snapshot" or proof.says.resolved_ts > chain.changes_after
-
-
 def _lists(store: Store, feed: str, kept: Sequence[tuple[StoredCertificate, Subject]], findings: Findings) -> list[_Listed]:
     """Read the lists of tables. A table that did not change between cuts is there once, with the first of them."""
     first: dict[tuple[str, int], tuple[int, Subject]] = {}
@@ -85,9 +80,11 @@ def _lists(store: Store, feed: str, kept: Sequence[tuple[StoredCertificate, Subj
         before = first.setdefault((at.uuid, at.snapshot_id), (proof.seq, s))[1]
         what = f"{s.name}: snapshot {at.snapshot_id} has another list of files in an earlier certificate"
         findings.expect(before.digest == s.digest, proof.seq, proof.key, what)
-        same = [t.rows for i, t in proof.says.tables.items() if at.kind == "snapshot" and i == at.incarnation and t.uuid == at.uuid]
-        what = f"{s.name}: {at.rows:,} rows by its files, expected {next(iter(same), 0):,}"
-        findings.expect(at.kind != "snapshot" or same == [at.rows], proof.seq, proof.key, what)
+        table = proof.says.tables.get(at.incarnation)
+        rows = table.rows if table is not None and table.uuid == at.uuid else 0
+        is_same = table is not None and (table.uuid, table.rows) == (at.uuid, at.rows)
+        what = f"{s.name}: {at.rows:,} rows by its files, expected {rows:,}"
+        findings.expect(at.kind != "snapshot" or is_same, proof.seq, proof.key, what)
     keys = [file_list_key(feed, uuid, s.digest.sha256) for (uuid, _), (_, s) in first.items()]
     lists = [WantedList(cut, key, s.name, _digest(s)) for key, (cut, s) in zip(keys, first.values(), strict=True)]
     found = read_lists(store, lists, findings)

@@ -23,10 +23,10 @@ def check_window(chain: Chain, proof: StoredCertificate, before: StoredCertifica
 
 def _check_same(proof: StoredCertificate, parent: StoredCertificate, findings: Findings) -> None:
     """A rollback has the files of the cut that it restores, a rewrite the rows of the cut before it."""
-    earlier = {s.annotations.uuid: s for s in parent.subjects}
     if proof.says.kind == "rewrite":
         _check_rewrite(proof, parent, findings)
         return
+    earlier = {s.annotations.uuid: s for s in parent.subjects}
     for s in proof.subjects:
         was = earlier.get(s.annotations.uuid, s)
         findings.expect(s.digest == was.digest, proof.seq, proof.key, f"{s.name}: it has other files than at cut {parent.seq}")
