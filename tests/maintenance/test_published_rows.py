@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from tests.lake import lakes
 from tests.searches import examples
-from tidelake.config.lake_paths import published_table
+from tidelake.config.lake_paths import ddl_table, published_table
+from tidelake.history.window import LedgerEntry
 from tidelake.lake.catalog import LakeCatalog
+from tidelake.lake.cut import Cut
 from tidelake.lake.cuts import changelog_retained_after, ensure_published, known_cuts
+from tidelake.lake.ddl_ledger import enter, entries
 from tidelake.maintenance import published_rows
-from tidelake.maintenance.published_rows import let_go, raise_retained_after
+from tidelake.maintenance.published_rows import join_statements, let_go, raise_retained_after
 
 Rows = list[tuple[int, str | None, bool]]
 
@@ -34,9 +37,9 @@ def rows_of(catalog: LakeCatalog, feed: str) -> Rows:
     return sorted((r["seq"], r["table"] or "", bool(r["expired"])) for r in found)
 
 
-def files(catalog: LakeCatalog) -> list[int]:
+def files(catalog: LakeCatalog, identifier: str = published_table()) -> list[int]:
     """Rows of each file."""
-    return sorted(task.file.record_count for task in catalog.load(published_table()).table.scan().plan_files())
+    return sorted(task.file.record_count for task in catalog.load(identifier).table.scan().plan_files())
 
 
 @settings(max_examples=examples(12), deadline=None)
@@ -78,6 +81,24 @@ def test_files_are_put_together_up_to_the_size_of_a_share_and_then_stay(tmp_path
     assert catalog.load(published_table()).main == before, "nothing is small"
     let_go(catalog, "shop", [2], 3)
     assert files(catalog) == [2, 5, 6], "the other share is not touched"
+
+
+def test_statements_stay_as_they_are_in_fewer_files(tmp_path: Path) -> None:
+    catalog = lakes.catalog(tmp_path)
+    join_statements(catalog, "shop", 3)
+    assert catalog.find(ddl_table()) is None
+    empty = Cut(feed="shop", seq=0, hour="h", applied_ts=0, resolved_ts=0, run="r", version="0")
+    for seq in range(1, 6):
+        entries_of = [LedgerEntry(commit_ts=seq * 10 + n, database="d", query=f"q{n}", effect="no effect") for n in range(2)]
+        for feed in ("shop", "other"):
+            enter(catalog, empty.model_copy(update={"feed": feed, "seq": seq, "ledger": entries_of}), None)
+    before = {feed: entries(catalog, feed) for feed in ("shop", "other")}
+    join_statements(catalog, "shop", 6)
+    assert files(catalog, ddl_table()) == [2] * 10, "five are not many"
+    join_statements(catalog, "shop", 5)
+    assert files(catalog, ddl_table()) == [2] * 5 + [10]
+    assert {feed: entries(catalog, feed) for feed in ("shop", "other")} == before
+    assert len(before["shop"]) == 10
 
 
 def test_the_newest_cut_says_up_to_when_changes_are_gone_for_all(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from tidelake.maintenance.expire import drop_gone, expire_snapshots, forget_docu
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, plan_maintenance
 from tidelake.maintenance.needs import RetainedCuts
 from tidelake.maintenance.orphans import find_orphans, leftovers, remove_leftovers
-from tidelake.maintenance.published_rows import let_go, raise_retained_after
+from tidelake.maintenance.published_rows import join_statements, let_go, raise_retained_after
 from tidelake.maintenance.rewrite import stage_rewrite
 from tidelake.publish.certify import certify
 from tidelake.publish.recovery import recover
@@ -127,6 +127,7 @@ def _expire(lake: Lake, done: Maintained, before_ms: int, cuts: RetainedCuts) ->
         log.info(f"keep {plural(len(plan.cuts), 'cut')}, let go of {len(plan.lets_go):,}")
         check(lake.store, lake.feed.name, fence)
         let_go(lake.catalog, plan.feed, plan.lets_go, lake.feed.maintenance.small_files)
+        join_statements(lake.catalog, plan.feed, lake.feed.maintenance.small_files)
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)

@@ -1,4 +1,6 @@
-"""What maintenance changes in the table of published cuts, a share of its rows at a time, so that memory does not grow with cuts."""
+"""What maintenance changes in the tables of published cuts and of their statements, a share of the rows at a time, so that memory does not
+grow with cuts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.config.lake_paths import published_table
+from tidelake.config.lake_paths import ddl_table, published_table
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.catalogs.errors import retried
 from tidelake.lake.cuts import ensure_published
@@ -24,10 +26,18 @@ def let_go(catalog: LakeCatalog, feed: str, going: Sequence[int], many_files: in
     Rows are rewritten where cuts are removed, or where there are many small files.
     """
     ensure_published(catalog)
-    for first, last, files in list(_shares(catalog, feed)):
+    for first, last, files in list(_shares(catalog, published_table(), feed)):
         here = [seq for seq in going if first <= seq <= last]
         if here or files >= many_files:
-            _rewrite(catalog, feed, (first, last), partial(_without, here))
+            _rewrite(catalog, published_table(), feed, (first, last), partial(_without, here))
+
+
+def join_statements(catalog: LakeCatalog, feed: str, many_files: int) -> None:
+    """Rewrite the feed's rows of the DDL ledger where there are many small files."""
+    if catalog.find(ddl_table()) is not None:
+        for first, last, files in list(_shares(catalog, ddl_table(), feed)):
+            if files >= many_files:
+                _rewrite(catalog, ddl_table(), feed, (first, last), lambda rows: rows.sort_by("seq"))
 
 
 def raise_retained_after(catalog: LakeCatalog, feed: str, newest: int, gone: int) -> None:
@@ -38,12 +48,12 @@ def raise_retained_after(catalog: LakeCatalog, feed: str, newest: int, gone: int
         at = rows.schema.get_field_index(_AFTER)
         return rows.set_column(at, rows.field(at), pc.max_element_wise(rows.column(at), pa.scalar(gone, pa.int64())))
 
-    _rewrite(catalog, feed, (newest, newest), raised)
+    _rewrite(catalog, published_table(), feed, (newest, newest), raised)
 
 
-def _shares(catalog: LakeCatalog, feed: str) -> Iterator[tuple[int, int, int]]:
+def _shares(catalog: LakeCatalog, identifier: str, feed: str) -> Iterator[tuple[int, int, int]]:
     """Yield (first cut, last cut, number of files) of files that are rewritten together."""
-    table = catalog.load(published_table())
+    table = catalog.load(identifier)
     share, held = list[tuple[int, int]](), 0
     for first, last, rows in sorted((f.lower["seq"], f.upper["seq"], f.rows) for f in table.files({"feed": feed}, ["seq"], table.main)):
         if share and held + rows > SHARE_ROWS:
@@ -59,15 +69,15 @@ def _ends(share: Sequence[tuple[int, int]]) -> tuple[int, int, int]:
     return min(first for first, _ in share), max(last for _, last in share), len(share)
 
 
-def _rewrite(catalog: LakeCatalog, feed: str, cuts: tuple[int, int], change: Callable[[pa.Table], pa.Table]) -> None:
+def _rewrite(catalog: LakeCatalog, identifier: str, feed: str, cuts: tuple[int, int], change: Callable[[pa.Table], pa.Table]) -> None:
     """Replace a feed's rows of the cuts from first to last, in one commit."""
     own = f"feed == '{feed}' and seq >= {cuts[0]} and seq <= {cuts[1]}"  # a feed's name needs no quoting
 
     def attempt() -> None:
-        table = catalog.load(published_table()).table
+        table = catalog.load(identifier).table
         table.overwrite(change(table.scan(own).to_arrow()), overwrite_filter=own)
 
-    retried(published_table(), attempt)
+    retried(identifier, attempt)
 
 
 def _without(going: Sequence[int], rows: pa.Table) -> pa.Table:
