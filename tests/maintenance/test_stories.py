@@ -22,6 +22,7 @@ from tests.lake.comparison import compare
 from tests.lake.invented import HISTORIES, History
 from tests.lake.operations import Operation, Story
 from tests.lake.test_operations import SHORT, Told, opened
+from tests.lake.upstream import KEYED
 from tidelake.config.retention import Maintenance
 from tidelake.errors import StorageError
 from tidelake.lake.cut_documents import read_cut
@@ -123,7 +124,9 @@ def _told(history: History, number: int) -> tuple[Story, dict[str, Any]]:
     """A story with more hours, and how long what is kept."""
     draw = random.Random(number)
     ends = (*history.ends, *(tuple(draw.randint(0, 9) for _ in range(3)) for _ in range(draw.randint(1, 4))))
-    longer = replace(history, ends=ends, step=draw.choice([4, 9, 16, 30]) * HOUR)
+    at, again = draw.randint(1, 3), ("recreate", draw.choice(KEYED), False, False)  # a life that ends early may leave the cut
+    transactions = (*history.transactions[:at], *([again] if draw.random() < 0.7 else []), *history.transactions[at:])
+    longer = replace(history, transactions=transactions, ends=ends, step=draw.choice([4, 9, 16, 30]) * HOUR)
     whats = draw.choices(["maintain", "rollback", "redo", "none"], [5, 2, 2, 2], k=len(ends) + 1)
     operations = tuple(Operation(what=what, share=draw.random(), forward=draw.random() < 0.5) for what in whats)
     cuts = draw.randint(1, 3)
