@@ -84,6 +84,14 @@ def dropped(day: float) -> list[Message]:
     return ddl(ts(day), "DROP TABLE once", table="once")
 
 
+def five_days(d: Days) -> None:
+    """Table d.once is created on the first and dropped on the second."""
+    d.run(*created(0.2))
+    d.run(*dropped(1.5))
+    for _ in range(3):
+        d.run()
+
+
 def test_a_dropped_table_leaves_with_its_last_change_and_no_reader_of_a_retained_cut_can_tell(tmp_path: Path) -> None:
     with days(tmp_path) as d:
         lake = d.lake
@@ -131,10 +139,7 @@ def test_a_dropped_table_leaves_with_its_last_change_and_no_reader_of_a_retained
 @pytest.mark.long
 def test_a_rollback_brings_it_back_and_it_leaves_again(tmp_path: Path) -> None:
     with days(tmp_path) as d:
-        d.run(*created(0.2))
-        d.run(*dropped(1.5))
-        for _ in range(3):
-            d.run()
+        five_days(d)
         d.maintained()
         left = rows_of(d.lake, "d.k")
         rollback(d.lake, "cut 1")
@@ -157,10 +162,7 @@ def test_a_rollback_brings_it_back_and_it_leaves_again(tmp_path: Path) -> None:
 
 def test_a_table_that_left_is_not_recovered_without_its_rows(tmp_path: Path) -> None:
     with days(tmp_path) as d:
-        d.run(*created(0.2))
-        d.run(*dropped(1.5))
-        for _ in range(3):
-            d.run()
+        five_days(d)
         d.maintained()
         with pytest.raises(OrderError, match=r"no table of that name was dropped after .*'RECOVER TABLE once'") as refused:
             d.run(*ddl(ts(5.5), "RECOVER TABLE once", table="once"))
