@@ -100,9 +100,10 @@ def _numbers(numbers: list[int]) -> str:
 
 def _say_done(done: Maintained) -> None:
     changes = f"removed {plural(done.removed_changes, 'change')}; " if done.removed_changes else ""
-    rewrote = f"rewrote {plural(len(done.rewritten), 'table')}, published as cut {done.cut}; " if done.cut else ""
+    rewrote = f"rewrote {plural(len(done.rewritten), 'table')}; " if done.rewritten else ""
+    published = f"published cut {done.cut}; " if done.cut else ""
     say(
-        f"{changes}{rewrote}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "
+        f"{changes}{rewrote}{published}expired {plural(done.expired_snapshots, 'snapshot')} with {plural(done.deleted_files, 'file')}, "
         f"dropped {plural(len(done.dropped_tables), 'table')}, "
         f"removed {plural(done.removed_orphans, 'orphan')} of {done.removed_bytes:,} bytes"
     )

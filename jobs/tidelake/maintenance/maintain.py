@@ -69,6 +69,7 @@ def maintain(lake: Lake, *, dry_run: bool = False, young: timedelta = YOUNG) -> 
     Raises:
         StorageError: TABLE_MOVED, ROWS_DIFFER, ARCHIVE_DIFFERS.
         ConfigError: The archive is inside the warehouse, or a namespace belongs to another feed.
+        ContractError: tables.sql cannot be read, and changes were removed.
         OwnershipError: NOT_OURS.
         LeaseError: Another run holds the lease.
     """

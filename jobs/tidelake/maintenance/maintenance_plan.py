@@ -114,6 +114,8 @@ def plan_maintenance(lake: Lake, newest: Cut, before_ms: int, retained_cuts: Ret
 
 def _leaving(feed: Feed, newest: Cut, tables: Sequence[TablePlan], ts: int) -> dict[str, str]:
     """The dropped tables whose changelogs are empty after the plans of the tables. ts: the changelog_retained_after."""
+    if not ts:
+        return {}
     left = {p.table: p.files - (p.old.files if p.old is not None else 0) for p in tables}
     logs, lives = newest.changelogs, newest.catalog.incarnations
     ended = outdated(newest.catalog, ts, ((t.database, t.table) for t in read_tables(feed.folder)))
