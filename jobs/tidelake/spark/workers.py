@@ -40,11 +40,14 @@ def settle() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]
-    _freeze()
+    _freeze(len(sys.modules))
 
 
 @cache
-def _freeze() -> None:
-    """Take what is there from the collector, once: frozen objects are never collected. Python 3.12 begins with some that are frozen."""
+def _freeze(modules: int) -> None:
+    """Take what is there from the collector, once for each number of imported modules: frozen objects are never collected.
+
+    Python 3.12 begins with some that are frozen.
+    """
     gc.collect()
     gc.freeze()
