@@ -19,9 +19,9 @@ from tidelake.compact.bucket_files import BucketFiles, Uploaded, uploaded
 from tidelake.io.object_store import Store
 from tidelake.io.storage import open_store
 from tidelake.lake.columns.fold import BucketFold
+from tidelake.lake.columns.fold_rules import TableFold
 from tidelake.lake.columns.image_findings import ImageFindings
 from tidelake.lake.columns.survivors import KeyTwice
-from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.folding.units import Unit, sides_of
 from tidelake.spark.parquet_files import kept_if_whole
 from tidelake.spark.position_deletes import write_position_deletes

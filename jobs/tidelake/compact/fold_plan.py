@@ -10,13 +10,13 @@ from tidelake.compact.fold_target import Folded, FoldWork, folded
 from tidelake.compact.merge import MergeChoice, choose
 from tidelake.config.policy import SAMPLE
 from tidelake.io.texts import plural
-from tidelake.lake.columns.fold_rules import ComparedImages
+from tidelake.lake.columns.fold_rules import ComparedImages, TableFold
 from tidelake.lake.cut import Reshape, TableCounts
 from tidelake.lake.data_files import columns_of_files
 from tidelake.lake.folding.bucket_rows import BucketOnly
 from tidelake.lake.folding.files import base_files, buckets_of, change_files
 from tidelake.lake.folding.images import compared_bucket, images_of
-from tidelake.lake.folding.table_fold import TableAt, TableFold, table_fold
+from tidelake.lake.folding.table_fold import TableAt, table_fold
 from tidelake.lake.folding.units import SideFiles, Unit, units_of
 
 _NO_CHOICE = MergeChoice(merges=False, why="")

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.incarnations import ALWAYS
+from tidelake.lake.columns.fold_columns import FoldColumn
 from tidelake.lake.columns.pieces import COMMIT_TS, ORIGIN, Piece
 from tidelake.wire.kernels.arrays import Flags
 
@@ -164,6 +165,14 @@ class FoldRules(BaseModel, frozen=True):
         for r in self.removed:
             out |= (ts <= r.ts) & r.of(piece)
         return out
+
+
+class TableFold(BaseModel, frozen=True):
+    """A table to fold. base, changes: columns of the snapshot and of the changelog, as the fold has them."""
+
+    rules: FoldRules
+    base: tuple[FoldColumn, ...]
+    changes: tuple[FoldColumn, ...]
 
 
 def _both(one: Flags | None, other: Flags) -> Flags:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from tidelake.lake.columns.fold_columns import FoldColumn
+from tidelake.lake.columns.fold_rules import TableFold
 from tidelake.lake.data_files import bucketed_by
 from tidelake.lake.folding.bucket_rows import BucketOnly
 from tidelake.lake.folding.fold import Fold
-from tidelake.lake.folding.table_fold import TableAt, TableFold
+from tidelake.lake.folding.table_fold import TableAt
 from tidelake.lake.folding.units import SideFiles
 from tidelake.lake.scans import After
 from tidelake.lake.tables import wider

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from tidelake.errors import QualityError
 from tidelake.lake.columns.fold import BucketFold
+from tidelake.lake.columns.fold_rules import TableFold
 from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
 from tidelake.lake.columns.survivors import KeyTwice
-from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.folding.units import Unit, sides_of
 from tidelake.spark.part_reader import PartReader
 from tidelake.spark.worker_secrets import Secrets

@@ -1,29 +1,19 @@
-"""A table's fold as workers need it, from its catalog entry and its physical tables: columns of both sides, and rules."""
+"""A table's fold as workers need it, from its catalog entry and its physical tables. Workers do not import this module."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel
-
 from tidelake.history.incarnations import ALWAYS, Column, Removal
 from tidelake.lake.catalog import LakeColumn, LakeTable
 from tidelake.lake.columns.cells import CastRules, cell_type
 from tidelake.lake.columns.fold_columns import Default, FoldColumn, Holder
-from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed
+from tidelake.lake.columns.fold_rules import ComparedImages, FoldRules, Removed, TableFold
 from tidelake.lake.folding.file_rows import ORDERED
 from tidelake.lake.folding.fold import Fold
 from tidelake.lake.tables import CHANGELOG_COLUMNS, COMMIT_TS, PARTIAL, holders, lake_column, mask_of, shown_type, value_rules
 from tidelake.wire.masks import mask_key, masked_text
-
-
-class TableFold(BaseModel, frozen=True):
-    """A table to fold. base, changes: columns of the snapshot and of the changelog, as the fold has them."""
-
-    rules: FoldRules
-    base: tuple[FoldColumn, ...]
-    changes: tuple[FoldColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,12 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from tidelake.lake.columns.fold_rules import FoldRules
+from tidelake.lake.columns.fold_rules import FoldRules, TableFold
 from tidelake.lake.columns.pieces import Rows
 from tidelake.lake.columns.survivors import passes_for
 from tidelake.lake.folding.bucket_rows import BucketOnly, BucketRows
 from tidelake.lake.folding.file_rows import FileRef, FileRows, opened
 from tidelake.lake.folding.range_rows import LeadingRange, RangeRows, Span, key_ranges, rows_read
-from tidelake.lake.folding.table_fold import TableFold
 from tidelake.lake.scans import FileFacts, plain
 
 _AGAIN = 4  # times that the snapshot of a table without key is read, at most
