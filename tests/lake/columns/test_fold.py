@@ -19,7 +19,7 @@ from tests.searches import examples
 from tidelake.history.ordering import RowChange, deduplicated, in_window
 from tidelake.history.ordering import fold as folded
 from tidelake.history.ordering import fold_multiset as multiset
-from tidelake.lake.columns import survivors
+from tidelake.lake.columns import multisets, survivors
 from tidelake.lake.columns.fold import BucketFold
 from tidelake.lake.columns.fold_rules import FoldRules, Removed
 from tidelake.lake.columns.survivors import KeyTwice
@@ -29,10 +29,11 @@ MANY = settings(max_examples=examples(150), deadline=None)
 
 
 @contextmanager
-def pass_of(rows: int) -> Iterator[None]:
-    """A pass takes so many rows."""
+def pass_of(rows: int, ahead: int = 1) -> Iterator[None]:
+    """A pass takes so many rows, and without a key so many pieces of the snapshot ahead."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(survivors, "PASS_ROWS", rows)
+        patch.setattr(multisets, "AHEAD", ahead)
         yield
 
 
@@ -92,9 +93,10 @@ def test_what_is_known_of_rows_that_came_with_their_key_alone(name: str, data: s
     told=st.lists(st.tuples(values, st.sampled_from(["insert", "delete", "update"]), values, st.integers(AFTER, UNTIL + 1)), max_size=30),
     step=st.integers(1, 40),
     taken=st.sampled_from([2, 1000]),
+    ahead=st.sampled_from([0, 1, 12]),
 )
 def test_equal_rows_without_a_key_count_as_often_as_they_stand(
-    base: list[Cells], told: list[tuple[Cells, str, Cells, int]], step: int, taken: int
+    base: list[Cells], told: list[tuple[Cells, str, Cells, int]], step: int, taken: int, ahead: int
 ) -> None:
     changes = [
         RowChange(
@@ -114,7 +116,7 @@ def test_equal_rows_without_a_key_count_as_often_as_they_stand(
         if cells is not None
     ]
     stands = table(VALUES | STAMP, [(*r, AFTER) for r in base], step)
-    with pass_of(taken):
+    with pass_of(taken, ahead):
         fold = BucketFold(stands, table(VALUES | META, log, step), rules(None))
         found = Counter(tuple(r.values())[:-1] for batch in fold.rows() for r in batch.to_pylist())
     net = Counter(base)

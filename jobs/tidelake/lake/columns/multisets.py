@@ -8,6 +8,8 @@ that do not change need no memory, so passes follow the number of changes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, islice
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.lake.columns.survivors import Survivors, passes_for
 from tidelake.wire.kernels.arrays import Ints, Longs, Words
 from tidelake.wire.kernels.key_numbers import meet
+
+AHEAD = 12  # pieces of the snapshot that are hashed while the changes are counted: at most 75 MiB of hashes
 
 
 def multiset_survivors(base: Rows, changes: Rows, rules: FoldRules) -> Survivors:
@@ -41,19 +45,22 @@ def multiset_survivors(base: Rows, changes: Rows, rules: FoldRules) -> Survivors
 def _pass(base: Rows, changes: Rows, rules: FoldRules, out: Survivors, share: tuple[int, int]) -> None:
     keys, balance = KeyNumbers(), np.zeros(0, np.int64)
     inserts: list[tuple[Ints, Longs]] = []
-    for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, *rules.counting), share, of_changes=True):
-        kinds, numbers = kinds_of(piece.cells(CHANGE_TYPE))[at], keys.added(hashes)
-        new = (kinds == INSERT) | (kinds == UPDATE)
-        out.counted += len(at)
-        balance = grown(balance, keys.count, 0)
-        np.add.at(balance, numbers, np.where(new, 1, -1))
-        inserts.append((numbers[new], at[new] + piece.first))
+    standing = ((at + piece.first, hashes) for piece, at, hashes in _parts(base, rules, rules.decisive, share, of_changes=False))
+    with ThreadPoolExecutor(1) as pool:
+        ahead = pool.submit(lambda: list(islice(standing, AHEAD)))
+        for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, *rules.counting), share, of_changes=True):
+            kinds, numbers = kinds_of(piece.cells(CHANGE_TYPE))[at], keys.added(hashes)
+            new = (kinds == INSERT) | (kinds == UPDATE)
+            out.counted += len(at)
+            balance = grown(balance, keys.count, 0)
+            np.add.at(balance, numbers, np.where(new, 1, -1))
+            inserts.append((numbers[new], at[new] + piece.first))
     if (balance < 0).any() and base.count:
         to_go = np.maximum(-balance, 0)
-        for piece, at, hashes in _parts(base, rules, rules.decisive, share, of_changes=False):
-            numbers, met = keys.found(hashes), np.empty(len(at), np.bool_)
+        for rows, hashes in chain(ahead.result(), standing):
+            numbers, met = keys.found(hashes), np.empty(len(rows), np.bool_)
             meet(numbers, to_go, met)
-            out.gone[at[met] + piece.first] = True
+            out.gone[rows[met]] = True
         out.missing += int(to_go.sum())
     else:
         out.missing += int(np.maximum(-balance, 0).sum())
