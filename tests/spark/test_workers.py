@@ -36,7 +36,7 @@ print(in_zip.more.VALUE)
 
 @pytest.mark.parametrize("kept", ["1", ""])
 def test_a_kept_worker_forgets_finders_of_archives_and_freezes_what_was_imported(tmp_path: Path, kept: str) -> None:
-    """Also what a later task imports. In a process that Spark does not keep, nothing is touched. Modules of an archive are found as before."""
+    """Also what a later task imports. In a process that Spark does not keep, nothing is touched. An archive still gives its modules."""
     archive = tmp_path / "pyspark.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("in_zip/__init__.py", "")
