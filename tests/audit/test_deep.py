@@ -129,3 +129,13 @@ def test_a_snapshot_with_rows_of_another_cut_is_found(store: Store, chain: Chain
     check_sample(store, replace(chain, audited=chain.audited | {2: forged}), [one, forged], {}, findings)
     assert {w.cut for w in findings.wrong} == {2}
     assert all("keys differ from the fold of the changes onto cut 1, the first [(" in w.what for w in findings.wrong)
+
+
+def test_a_table_without_a_list_at_the_cut_before_is_not_folded(store: Store, chain: Chain) -> None:
+    """Its rows of then are not known. Folded onto nothing, they would all seem to be missing."""
+    one, two = chain.audited[1], chain.audited[2]
+    assert one.certificate is not None
+    bare = replace(one, certificate=one.certificate.model_copy(update={"subject": ()}))
+    findings = Findings()
+    sample = check_sample(store, replace(chain, audited=chain.audited | {1: bare}), [bare, two], {}, findings)
+    assert (findings.wrong, set(sample)) == ([], set())
