@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -14,9 +15,10 @@ import pytest
 
 from tests.lake import cheap, lakes
 from tests.lake.cheap import newest, ts
-from tidelake.config.lake_paths import certificate_key, cuts, intent_key, intents, published_table, run_key
+from tidelake.config.lake_paths import certificate_key, cut_key, cuts, intent_key, intents, published_table, run_key
 from tidelake.config.retention import Maintenance
 from tidelake.errors import StorageError
+from tidelake.io.storage import Store
 from tidelake.lake.cut import Staged, TableCut
 from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import published, record
@@ -50,6 +52,20 @@ def ids(lake: Lake, n: int) -> list[int]:
     """The ids of k's rows at the nth cut, read as a reader of cuts does."""
     with table_asof(lake, "d.k", ts(HOURS[n - 1])) as found:
         return sorted(r["id"] for r in found.rows.read_all().to_pylist())
+
+
+def test_the_document_of_a_retained_cut_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with lake_of(tmp_path) as lake:
+        read, store = Counter[str](), type(lake.store)
+        plain = store.read
+
+        def counted(self: Store, key: str, *span: Any) -> bytes:
+            read[key] += 1
+            return plain(self, key, *span)
+
+        monkeypatch.setattr(store, "read", counted)
+        maintain(lake, young=NONE)
+        assert [read[cut_key("shop", n)] for n in (3, 5, 6)] == [1, 1, 1]
 
 
 def test_every_retained_cut_reads_as_before_and_what_only_others_needed_goes(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tidelake.lake.proof.model import Certificate, json_schema
 from tidelake.lake.proof.snapshot_files import TableFiles
 from tidelake.lake.proof.stored_lists import StoredLists
 from tidelake.maintenance.expire import forget_lists
+from tidelake.maintenance.needs import RetainedCuts
 from tidelake.publish.abandon import abandon
 from tidelake.publish.certify import certify
 from tidelake.publish.rollback import rollback
@@ -174,7 +175,7 @@ def test_lists_that_no_retained_cut_needs_go_with_their_parts(lake: Lake, monkey
     there = {o.key for o in lake.store.objects(file_lists("shop"))}
     needed = _lists_of(lake, 1) | _lists_of(lake, 8)
     assert len(needed) < len(there)
-    assert forget_lists(lake, [1, 8]) == len(there) - len(needed)
+    assert forget_lists(lake, RetainedCuts(lake.store, "shop").lists([1, 8])) == len(there) - len(needed)
     assert {o.key for o in lake.store.objects(file_lists("shop"))} == needed
 
 
@@ -187,7 +188,7 @@ def test_while_a_part_is_missing_all_lists_of_its_table_stay(
     k, changelog = (lake.catalog.load(t).uuid for t in ("d.k", "d_changelog.k"))
     lost = file_list_key("shop", k, cut.files[k].sha256)
     lake.store.delete(lost)
-    assert forget_lists(lake, [2]) == 1
+    assert forget_lists(lake, RetainedCuts(lake.store, "shop").lists([2])) == 1
     assert {o.key.split("/")[-2] for o in lake.store.objects(file_lists("shop"))} == {k, changelog}
     assert f"all lists of files of table {k} stay: DAMAGED: {lake.store.uri_of(lost)}: it is missing" in caplog.text
 
@@ -196,7 +197,9 @@ def _lists_of(lake: Lake, seq: int) -> set[str]:
     """The keys of all lists of a cut and their parts."""
     files = read_cut(lake.store, "shop", seq).files
     return {
-        StoredLists(lake.store, "shop", u).key(name) for u, f in files.items() for name in StoredLists(lake.store, "shop", u).names([f])
+        StoredLists(lake.store, "shop", u).key(name)
+        for u, f in files.items()
+        for name in StoredLists(lake.store, "shop", u).names({f.sha256: f.files})
     }
 
 

@@ -9,15 +9,14 @@ year 1970 and the ids.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tidelake.config.lake_paths import CATALOG, cut_key, cuts, file_lists, run_key
 from tidelake.errors import DamageError
 from tidelake.io.texts import plural
-from tidelake.lake.cut import Cut, FilesDigest
-from tidelake.lake.cut_documents import read_cut
+from tidelake.lake.cut import Cut
 from tidelake.lake.opened import Lake
 from tidelake.lake.proof.stored_lists import StoredLists
 from tidelake.maintenance.maintenance_plan import MaintenancePlan, TablePlan
@@ -43,29 +42,29 @@ def forget_documents(lake: Lake, kept: Container[int], newest: Cut) -> None:
             lake.store.delete(cut_key(feed, seq))
 
 
-def forget_lists(lake: Lake, kept: Iterable[int]) -> int:
-    """Remove the lists of files that no retained cut needs. Return their number.
+def forget_lists(lake: Lake, needed: Mapping[str, Mapping[str, int]]) -> int:
+    """Remove the lists of files that no retained cut needs, and return their number.
 
     Where a list cannot be read, its parts are not known: then all lists of its table stay.
+
+    Args:
+        lake: The feed's lake.
+        needed: The lists that retained cuts name: by the table's UUID, their sha256 and number of files.
     """
     feed, store = lake.feed.name, lake.store
 
-    def needed(uuid: str, digests: Iterable[FilesDigest]) -> set[str] | None:
+    def keys(uuid: str) -> set[str] | None:
         lists = StoredLists(store, feed, uuid)
         try:
-            return {lists.key(sha256) for sha256 in lists.names(digests)}
+            return {lists.key(sha256) for sha256 in lists.names(needed[uuid])}
         except DamageError as e:
             log.warning(f"all lists of files of table {uuid} stay: {e}")
             return None
 
     with ThreadPoolExecutor(THREADS) as pool:
-        of_tables = dict[str, dict[str, FilesDigest]]()
-        for files in pool.map(lambda seq: read_cut(store, feed, seq).files, sorted(kept)):
-            for uuid, digest in files.items():
-                of_tables.setdefault(uuid, {})[digest.sha256] = digest
-        named = dict(zip(of_tables, pool.map(lambda u: needed(u, of_tables[u].values()), of_tables), strict=True))
+        named = dict(zip(needed, pool.map(keys, needed), strict=True))
         kept_by_table = ((o.key, named.get(o.key.split("/")[-2], set())) for o in store.objects(file_lists(feed)))
-        gone = [key for key, keys in kept_by_table if keys is not None and key not in keys]
+        gone = [key for key, kept in kept_by_table if kept is not None and key not in kept]
         list(pool.map(store.delete, gone))
     return len(gone)
 

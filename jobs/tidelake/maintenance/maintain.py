@@ -132,7 +132,7 @@ def _expire(lake: Lake, done: Maintained, before_ms: int, cuts: RetainedCuts) ->
         done.expired_snapshots, done.deleted_files = expire_snapshots(lake, plan.tables)
         done.dropped_tables = drop_gone(lake, plan, newest)
         forget_documents(lake, plan.cuts, newest)
-        forget_lists(lake, plan.cuts)
+        forget_lists(lake, cuts.lists(plan.cuts))
         for seq in write_lost(lake.store, plan.feed, plan.cuts):
             log.info(f"wrote the document of cut {seq} again, which was missing")
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from tidelake.config.lake_paths import cut_of_branch
 from tidelake.config.retention import KeptBecause
@@ -26,17 +27,28 @@ _READERS = 4  # documents read in parallel; one of 3,000 tables takes 25 MB
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The tables of a cut, first the snapshots, then the changelogs. uuids: numbers of UUIDs; snapshots: number of snapshot tables."""
+    """The tables of a cut, first the snapshots, then the changelogs.
+
+    Attributes:
+        uuids: Numbers of their UUIDs.
+        snapshots: Number of snapshot tables.
+        listed: Numbers of the UUIDs of tables with a list of files.
+        lists: Their lists' sha256, in hex.
+        files: Numbers of files in these lists.
+    """
 
     resolved_ts: int
     events_snapshot_id: int | None
     uuids: Longs
     snapshot_ids: Longs
     snapshots: int
+    listed: Longs
+    lists: npt.NDArray[np.bytes_]
+    files: Longs
 
 
 class RetainedCuts:
-    """The tables of published cuts. Each document is read once; 16 bytes of each table in it are kept.
+    """The tables of published cuts. Each document is read once; 16 bytes of each table in it are kept, and 80 of each list of files.
 
     Args:
         store: Of the feed's lake.
@@ -52,16 +64,37 @@ class RetainedCuts:
         wanted = list(seqs)
         with ThreadPoolExecutor(_READERS) as pool:
             missing = [seq for seq in wanted if seq not in self._known]
-            for seq, (resolved_ts, events, snapshots, tables) in zip(missing, pool.map(self._read, missing), strict=True):
-                uuids = np.array([self.numbers.setdefault(uuid, len(self.numbers)) for uuid, _ in tables], np.int64)
-                self._known[seq] = _Tables(resolved_ts, events, uuids, np.array([i for _, i in tables], np.int64), snapshots)
+            for seq, cut in zip(missing, pool.map(self._read, missing), strict=True):
+                self._known[seq] = self._tables(cut)
         return {seq: self._known[seq] for seq in wanted}
 
-    def _read(self, seq: int) -> tuple[int, int | None, int, list[tuple[str, int]]]:
-        """Resolved ts, snapshot of the events, number of snapshot tables, and of each table (UUID, snapshot id)."""
-        cut = read_cut(self._store, self._feed, seq)
-        tables = [(t.uuid, t.snapshot_id) for t in (*cut.snapshots.values(), *cut.changelogs.values())]
-        return cut.resolved_ts, cut.events_snapshot_id, len(cut.snapshots), tables
+    def lists(self, seqs: Iterable[int]) -> dict[str, dict[str, int]]:
+        """Return the lists of files that these cuts name: by the table's UUID, their sha256 and number of files."""
+        found, out = self.of(seqs), dict[str, dict[str, int]]()
+        uuids = list(self.numbers)
+        for t in found.values():
+            for number, sha256, files in zip(t.listed.tolist(), t.lists.astype(str).tolist(), t.files.tolist(), strict=True):
+                out.setdefault(uuids[number], {})[sha256] = files
+        return out
+
+    def _tables(self, cut: Cut) -> _Tables:
+        tables = [*cut.snapshots.values(), *cut.changelogs.values()]
+        return _Tables(
+            cut.resolved_ts,
+            cut.events_snapshot_id,
+            self._numbered(t.uuid for t in tables),
+            np.array([t.snapshot_id for t in tables], np.int64),
+            len(cut.snapshots),
+            self._numbered(cut.files),
+            np.array([d.sha256 for d in cut.files.values()], np.bytes_),
+            np.array([d.files for d in cut.files.values()], np.int64),
+        )
+
+    def _numbered(self, uuids: Iterable[str]) -> Longs:
+        return np.array([self.numbers.setdefault(uuid, len(self.numbers)) for uuid in uuids], np.int64)
+
+    def _read(self, seq: int) -> Cut:
+        return read_cut(self._store, self._feed, seq)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,7 +58,7 @@ def test_a_changed_list_is_the_list_of_its_files(
         assert one.files(changed.sha256) == other.files(changed.sha256) == _files(after)
         whole = digest_of(written(_files(after)), _files(after))
         assert changed.model_copy(update={"sha256": ""}) == whole.model_copy(update={"sha256": ""})
-        assert one.names([changed]) == set(_names(one, changed.sha256))
+        assert one.names({changed.sha256: changed.files}) == set(_names(one, changed.sha256))
 
 
 def _names(lists: StoredLists, sha256: str) -> Iterator[str]:
@@ -107,15 +107,15 @@ def test_a_list_of_up_to_256_files_is_one_object(tmp_path: Path) -> None:
     lists = _lists(tmp_path)
     digest = lists.keep(_files(set(range(256))))
     assert digest.sha256 == hashlib.sha256(written(_files(set(range(256))))).hexdigest()
-    assert len(lists.names([digest])) == 1
-    assert len(lists.names([lists.change(digest, [_file(256)], [])])) > 2
+    assert len(lists.names({digest.sha256: 256})) == 1
+    assert len(lists.names({lists.change(digest, [_file(256)], []).sha256: 257})) > 2
 
 
 def test_a_longer_list_of_an_earlier_version_is_read_and_cut_when_it_changes(tmp_path: Path) -> None:
     lists, files = _lists(tmp_path), _files(set(range(300)))
     whole = digest_of(written(files), files)
     open_store(str(tmp_path)).put_if_absent(lists.key(whole.sha256), written(files))
-    assert (lists.files(whole.sha256), lists.names([whole])) == (files, {whole.sha256})
+    assert (lists.files(whole.sha256), lists.names({whole.sha256: whole.files})) == (files, {whole.sha256})
     assert lists.change(whole, [_file(300)], []) == lists.keep([*files, _file(300)])
 
 

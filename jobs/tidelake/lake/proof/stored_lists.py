@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidelake.config.lake_paths import file_list_key
 from tidelake.errors import DamageError
@@ -48,12 +48,12 @@ class StoredLists:
         """Return all files of a list and its parts, by path. Raises DamageError."""
         return [f for line in self.lines(sha256) for f in ([line] if isinstance(line, ProvenFile) else self.files(line.digest.sha256))]
 
-    def names(self, digests: Iterable[FilesDigest]) -> set[str]:
-        """Return the sha256 of these lists and all their parts. Reads a part once. Raises DamageError."""
-        found, todo = set[str](), list[str]()
-        for digest in digests:
-            found.add(digest.sha256)
-            todo += [digest.sha256] if digest.files > WHOLE else []
+    def names(self, lists: Mapping[str, int]) -> set[str]:
+        """Return the sha256 of these lists and all their parts. Reads a part once. Raises DamageError.
+
+        lists: their sha256, each with its number of files.
+        """
+        found, todo = set(lists), [sha256 for sha256, files in lists.items() if files > WHOLE]
         while todo:
             parts = [line for line in self.lines(todo.pop()) if isinstance(line, Part) and line.digest.sha256 not in found]
             found |= {p.digest.sha256 for p in parts}
