@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -57,15 +58,14 @@ class RetainedCuts:
 
     def __init__(self, store: Store, feed: str) -> None:
         self._store, self._feed = store, feed
-        self._known, self.numbers = dict[int, _Tables](), dict[str, int]()  # by UUID
+        self._known, self.numbers, self._lock = dict[int, _Tables](), dict[str, int](), Lock()  # numbers: by UUID
 
     def of(self, seqs: Iterable[int]) -> dict[int, _Tables]:
         """Return the tables of these cuts, by number. Raises DamageError, StorageError."""
         wanted = list(seqs)
         with ThreadPoolExecutor(_READERS) as pool:
             missing = [seq for seq in wanted if seq not in self._known]
-            for seq, cut in zip(missing, pool.map(self._read, missing), strict=True):
-                self._known[seq] = self._tables(cut)
+            self._known |= dict(zip(missing, pool.map(self._read, missing), strict=True))
         return {seq: self._known[seq] for seq in wanted}
 
     def lists(self, seqs: Iterable[int]) -> dict[str, dict[str, int]]:
@@ -77,7 +77,9 @@ class RetainedCuts:
                 out.setdefault(uuids[number], {})[sha256] = files
         return out
 
-    def _tables(self, cut: Cut) -> _Tables:
+    def _read(self, seq: int) -> _Tables:
+        """Read a cut's document, which only the thread that read it holds."""
+        cut = read_cut(self._store, self._feed, seq)
         tables = [*cut.snapshots.values(), *cut.changelogs.values()]
         return _Tables(
             cut.resolved_ts,
@@ -91,10 +93,8 @@ class RetainedCuts:
         )
 
     def _numbered(self, uuids: Iterable[str]) -> Longs:
-        return np.array([self.numbers.setdefault(uuid, len(self.numbers)) for uuid in uuids], np.int64)
-
-    def _read(self, seq: int) -> Cut:
-        return read_cut(self._store, self._feed, seq)
+        with self._lock:
+            return np.array([self.numbers.setdefault(uuid, len(self.numbers)) for uuid in uuids], np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
