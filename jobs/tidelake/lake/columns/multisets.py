@@ -47,17 +47,19 @@ def _pass(base: Rows, changes: Rows, rules: FoldRules, out: Survivors, share: tu
     inserts: list[tuple[Ints, Longs]] = []
     standing = ((at + piece.first, hashes) for piece, at, hashes in _parts(base, rules, rules.decisive, share, of_changes=False))
     with ThreadPoolExecutor(1) as pool:
-        ahead = pool.submit(lambda: list(islice(standing, AHEAD)))
+        ahead = None
         for piece, at, hashes in _parts(changes, rules, (CHANGE_TYPE, *rules.counting), share, of_changes=True):
             kinds, numbers = kinds_of(piece.cells(CHANGE_TYPE))[at], keys.added(hashes)
             new = (kinds == INSERT) | (kinds == UPDATE)
+            if ahead is None and not new.all():  # inserts alone remove nothing
+                ahead = pool.submit(lambda: list(islice(standing, AHEAD)))
             out.counted += len(at)
             balance = grown(balance, keys.count, 0)
             np.add.at(balance, numbers, np.where(new, 1, -1))
             inserts.append((numbers[new], at[new] + piece.first))
     if (balance < 0).any() and base.count:
         to_go = np.maximum(-balance, 0)
-        for rows, hashes in chain(ahead.result(), standing):
+        for rows, hashes in chain(ahead.result() if ahead else (), standing):
             numbers, met = keys.found(hashes), np.empty(len(rows), np.bool_)
             meet(numbers, to_go, met)
             out.gone[rows[met]] = True
