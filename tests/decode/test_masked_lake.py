@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -26,8 +27,10 @@ from tidelake.decode.stage import decode_hour
 from tidelake.errors import ConfigError, OrderError
 from tidelake.io.duckdb_door import write_jsonl
 from tidelake.lake.cut_documents import read_certificate
+from tidelake.lake.folding import file_rows
 from tidelake.lake.opened import Lake
 from tidelake.land.store.manifest import Manifest, PartitionFacts
+from tidelake.order.arrow import bucket_changes, rows_reader, rows_reading
 from tidelake.query.asof import table_asof
 from tidelake.query.changes import changes_of
 from tidelake.query.diff import differences
@@ -236,6 +239,51 @@ def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:
         publish(lake, hour)
         first, second = ("1", digest("a"), None, digest("dd")), ("2", digest("b"), "7", digest("cc"))
         assert rows_of(lake, "d.k") == table(first, second, names=("id", "v", "n", "w"))
+
+
+def coded(folder: Path) -> Counter[tuple[str, bool]]:
+    """The kinds of large files with hashes in v, and whether these are written once each."""
+    found = Counter[tuple[str, bool]]()
+    for path in folder.rglob("*.parquet"):
+        facts = pq.read_metadata(path)
+        if "_events" not in str(path) and facts.num_rows > 100:
+            size = sum(
+                facts.row_group(n).column(facts.schema.names.index("v")).total_uncompressed_size for n in range(facts.num_row_groups)
+            )
+            found["changelog" if "_changelog" in str(path) else "snapshot", size < 34 * facts.num_rows] += 1
+    return found
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_hashes_that_repeat_are_written_once_also_beside_older_files(keyed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many, different = 6_000, 1_400  # different hashes have more bytes than a dictionary that Arrow's writer makes itself
+    sql = f"CREATE TABLE d.k (id BIGINT{' PRIMARY KEY' if keyed else ''}, v VARCHAR(20))"
+    names = row_schema("id bigint", "v varchar", key=("id",) if keyed else ())
+    value = {n: f"v{n % different}" for n in range(many)}
+    then = {n: f"v{(n + 7) % different}" for n in range(many) if n % 4}
+    with opened(tmp_path, sql, columns=policies({"v": "hash"}, "d.k"), policy=Policy(mask_key=KEY)) as (feed, lake):
+        inserts = [row(0, "insert", 100, names, (str(n), v)) for n, v in value.items()]
+        with monkeypatch.context() as patch:
+            for writer in (file_rows, rows_reading, bucket_changes):
+                patch.setattr(writer, "as_dictionary", lambda cells: cells)
+            publish(lake, feed.add(lake, [*inserts, *RESOLVED[:1]]))
+        assert coded(tmp_path) == {("changelog", False): 1, ("snapshot", False): 1}
+        old, new = (("9", value[9]), ("9", "v2"))
+        publish(lake, feed.add(lake, [row(0, "update", 220, names, new, old), *resolved(230)]))
+        value[9] = "v2"
+        assert coded(tmp_path)["snapshot", True] == 1, "the rows that did not change"
+        shuffled, streams = list[pa.DataType](), rows_reader.streams
+        monkeypatch.setattr(
+            rows_reader, "streams", lambda rows: (shuffled.extend(rows.select(["a2", "b2"]).schema.types), streams(rows))[1]
+        )
+        updates = [row(0, "update", 250, names, (str(n), v), (str(n), value[n])) for n, v in then.items()]
+        deletes = [row(0, "delete", 260, names, None, (str(n), v)) for n, v in value.items() if n % 8 == 0]
+        publish(lake, feed.add(lake, [*updates, *deletes, *RESOLVED[1:]]))
+        now = {n: then.get(n, v) for n, v in value.items() if n % 8}
+        assert rows_of(lake, "d.k") == table(*((str(n), digest(v)) for n, v in now.items()))
+        assert rows_of(lake, "d.k", 240) == table(*((str(n), digest(v)) for n, v in value.items()))
+        assert coded(tmp_path) == {("changelog", False): 1, ("changelog", True): 1, ("snapshot", False): 1, ("snapshot", True): 2}
+        assert {pa.types.is_dictionary(t) for t in shuffled} == {True}
 
 
 def test_cells_that_were_decoded_under_another_mask_stop_the_window(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tidelake.decode.masker import Masker, MaskNames, masker
 from tidelake.errors import ConfigError
 from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
+from tidelake.wire.hashes import Hashes
 from tidelake.wire.masks import documented, mark, masked_cells, masked_text, read_documented
 
 KEY, OTHER_KEY = b"the key of these tests, 32 bytes", b"another key of these tests, 32 b"
@@ -109,7 +110,7 @@ def test_a_worker_without_the_key_masks_nothing_with_another(key: bytes) -> None
 def test_neither_the_key_nor_what_it_hashes_stands_in_marks_and_representations() -> None:
     assert HASH.startswith("hash:")
     assert mark("hash", OTHER_KEY) != HASH
-    assert KEY.decode() not in repr(Masker(MaskNames(marks=MARKS), KEY))
+    assert KEY.decode() not in repr(Masker(MaskNames(marks=MARKS), Hashes(KEY)))
 
 
 VALUES = st.binary(max_size=200) | st.text(max_size=80).map(str.encode)
@@ -135,7 +136,11 @@ def test_cells_are_masked_as_python_would(images: list[list[bytes | None] | None
             if image is not None and i < len(image) and image[i] is not None:
                 image[i] = masks[kind](image[i], size)
     for whole in (pa.array(images, pa.list_(pa.binary())), pa.array([[b"x"], *images], pa.list_(pa.binary()))[1:]):
-        assert [c.to_pylist() for c in masked_cells([(whole, places), (whole, {}), (whole, places)], key)] == [wanted, images, wanted]
+        assert [c.to_pylist() for c in masked_cells([(whole, places), (whole, {}), (whole, places)], Hashes(key))] == [
+            wanted,
+            images,
+            wanted,
+        ]
 
 
 def cut(value: bytes, size: int) -> bytes:

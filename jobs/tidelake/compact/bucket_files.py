@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.io.object_store import Store
+from tidelake.lake.columns.repeated import together
 from tidelake.spark.parquet_files import OpenFile, footer, sha256_of
 
 SORTED_BYTES = 96 << 20  # size in Arrow of rows that are sorted together
@@ -73,7 +74,7 @@ class BucketFiles:
     def _write(self) -> Iterator[Uploaded]:
         if not self._waiting:
             return
-        rows, size = pa.Table.from_batches(self._waiting), self._bytes
+        rows, size = together([pa.Table.from_batches([b]) for b in self._waiting]), self._bytes
         self._waiting, self._bytes = [], 0
         many, order = rows.num_rows, self._order(rows)
         step = max(1, ROW_GROUP_BYTES * many // max(size, 1))

@@ -86,7 +86,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
     images = None
     if fold.key and changes is not None:
         images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)
-    table = table_fold(fold, base, logged, partial=counts is None or counts.partial > 0, images=images)
+    table = table_fold(fold, base, logged, partial=counts is None or counts.partial > 0, images=images, coded=True)
     buckets = buckets_of(fold, TableAt(target.table, target.start))
     stood, came = base_files(base, table, buckets), change_files(logged, table, buckets)
     choice = _choice(work, counts, stood, came, buckets)

@@ -21,6 +21,7 @@ from tidelake.errors import Coordinates, OrderError
 from tidelake.history.event import EVENT, RowSchema, schema_rows
 from tidelake.history.names import KnownNames, same_name
 from tidelake.history.window import sent_type
+from tidelake.wire.hashes import Hashes
 from tidelake.wire.kernels.arrays import Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, kind_of, mark_at, marked, marks_by_name, masked_cells, refuse_other_key
 
@@ -79,7 +80,7 @@ class Masker:
     """
 
     names: MaskNames
-    key: bytes = field(repr=False)
+    hashes: Hashes
     sent: dict[tuple[str, str, int], _Sent] = field(default_factory=dict)
     row_schemas: dict[int, RowSchema] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
@@ -110,7 +111,7 @@ class Masker:
         found = {side: self._places(out, said) for side, said in SIDES.items()}
         if not any(places for _, places in found.values()):
             return events
-        masked = masked_cells([(out.column(side), places) for side, (_, places) in found.items()], self.key)
+        masked = masked_cells([(out.column(side), places) for side, (_, places) in found.items()], self.hashes)
         for (side, said), (new, _), cells in zip(SIDES.items(), found.values(), masked, strict=True):
             out = out.set_column(at(said), EVENT.field(said), new).set_column(at(side), EVENT.field(side), cells)
         used = {i for c in SIDES.values() for i in pc.unique(out.column(c).drop_null()).to_pylist()}
@@ -233,4 +234,4 @@ def masker(names: MaskNames, key: bytes) -> Callable[[pa.RecordBatch], pa.Record
     if not names.marks:
         return lambda events: events
     refuse_other_key({m for _, _, m in names.marks}, key)
-    return Masker(names, key)
+    return Masker(names, Hashes(key))

@@ -23,6 +23,7 @@ from tidelake.lake.columns.key_numbers import KeyNumbers
 from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
+from tidelake.wire.hashes import Hashes
 from tidelake.wire.kernels.key_numbers import NONE, meet, newest
 from tidelake.wire.masks import masked_cells
 
@@ -68,7 +69,7 @@ def warm_fold() -> int:
 def warm_masks() -> int:
     """Compile the hashes of masked cells and return the number of hashed ones."""
     images = pa.array([[b"a"]], pa.list_(pa.binary()))
-    return len(masked_cells([(images, {"hash": [(np.arange(1), 0)]})], b"key")[0].values)
+    return len(masked_cells([(images, {"hash": [(np.arange(1), 0)]})], Hashes(b"key"))[0].values)
 
 
 def main() -> int:

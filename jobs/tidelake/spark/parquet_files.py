@@ -21,32 +21,48 @@ _DICTIONARY_BYTES = 64 << 10  # as in the tables' property: cells hardly repeat
 class OpenFile:
     """A Parquet file being written on this machine's disk. Every write is a row group; columns are cast to the schema's types.
 
+    A column that is a dictionary in the first rows is written with whole dictionaries, of any size.
+
     schema: with the table's field ids (data_files.file_schema); plain: columns without dictionary encoding.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, plain: Sequence[str] = ()) -> None:
         self.path, self.rows = path, 0
-        self._writer = pq.ParquetWriter(
-            path,
-            schema,
-            compression="zstd",
-            use_dictionary=[f.name for f in schema if f.name not in plain],
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
-            store_schema=False,
-            store_decimal_as_integer=True,  # as Iceberg writes them (spec, appendix A)
-        )
+        self._schema, self._plain = schema, plain
+        self._writer: pq.ParquetWriter | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._writer.close()
+        self._opened(self._schema).close()
 
     def write(self, rows: pa.Table) -> None:
-        schema = self._writer.schema
-        columns = [rows.column(f.name).cast(f.type) for f in schema]
-        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=max(rows.num_rows, 1))
+        writer = self._opened(rows.schema)
+        columns = [_cast(rows.column(f.name), f.type) for f in writer.schema]
+        writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema), row_group_size=max(rows.num_rows, 1))
         self.rows += rows.num_rows
+
+    def _opened(self, first: pa.Schema) -> pq.ParquetWriter:
+        """Return the writer. first: of the first rows."""
+        if self._writer is None:
+            coded = [f.name for f in self._schema if pa.types.is_dictionary(first.field(f.name).type)]
+            self._writer = pq.ParquetWriter(
+                self.path,
+                pa.schema([f.with_type(pa.dictionary(pa.int32(), f.type)) if f.name in coded else f for f in self._schema]),
+                compression="zstd",
+                use_dictionary=[f.name for f in self._schema if f.name not in self._plain],
+                dictionary_pagesize_limit=_DICTIONARY_BYTES,
+                store_schema=False,
+                store_decimal_as_integer=True,  # as Iceberg writes them (spec, appendix A)
+            )
+        return self._writer
+
+
+def _cast(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(to) and not pa.types.is_dictionary(column.type):
+        return column.cast(to.value_type).dictionary_encode()
+    return column.cast(to)
 
 
 @contextmanager

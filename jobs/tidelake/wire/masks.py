@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,11 +22,13 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
 from tidelake.history.names import KnownNames, same_name
 from tidelake.history.window import sent_type
+from tidelake.wire.hashes import Hashes, content_of
 from tidelake.wire.kernels.arrays import Longs
 
 SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
-HASHED = MysqlType("char", length=64)  # what a hashed column holds
+HASH_DIGITS = 64
+HASHED = MysqlType("char", length=HASH_DIGITS)  # what a hashed column holds
 _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
 _ID = b"tidelake: the id of a mask key"
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
@@ -124,12 +125,12 @@ def check_mask(table: str, column: str, mark: str, in_key: bool, mysql: MysqlTyp
         raise ConfigError(f"{where}: {mysql.sql} has no characters to truncate", remedy='allowed: "hash", "null", "drop"')
 
 
-def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], key: bytes) -> list[pa.ListArray]:
-    """The images of each side with some of their cells masked; a value that several have is hashed once.
+def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], hashes: Hashes) -> list[pa.ListArray]:
+    """The images of each side with some of their cells masked.
 
     Args:
         sides: Images, and by kind of mask the rows and the position of the cell in their lists.
-        key: Key of the hashes.
+        hashes: Hashes values.
     """
     flat = pa.concat_arrays([images.values for images, _ in sides])
     first = np.cumsum([0, *(len(images.values) for images, _ in sides)]).tolist()
@@ -141,11 +142,11 @@ def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], key: bytes) -
             continue
         plain = flat.take(pa.array(at))
         if kind.startswith("hash"):
-            part, places = _hashes(plain, key)
+            part, places = hashes.of(plain)
             gone[at] = np.asarray(places.is_null())
             source[at] = sum(map(len, parts)) + np.asarray(places.fill_null(0))
         else:
-            part = _replaced(plain, kind.removesuffix(_OF_BYTES), key, kind.endswith(_OF_BYTES))
+            part = _replaced(plain, kind.removesuffix(_OF_BYTES), b"", kind.endswith(_OF_BYTES))
             source[at] = sum(map(len, parts)) + np.arange(len(at))
         parts.append(part)
     cells = pa.concat_arrays(parts).take(pa.array(source, pa.int64(), mask=gone))
@@ -179,8 +180,8 @@ def truncated(cells: pa.BinaryArray, mark: str, of_bytes: bool) -> pa.BinaryArra
 def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
     """The cells hashed or truncated; NULL stays NULL."""
     if mark.startswith("hash"):
-        hashes, places = _hashes(cells, key)
-        return hashes.take(places)
+        found, places = Hashes(key).of(cells)
+        return found.take(places)
     length = _TRUNCATE.fullmatch(mark)
     if length is None:
         raise ConfigError(f"feed.toml: no mask {mark!r}")
@@ -188,21 +189,10 @@ def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> p
     return pc.binary_slice(cells, 0, size) if of_bytes else _shortened(cells, size)
 
 
-def _hashes(cells: pa.BinaryArray, key: bytes) -> tuple[pa.BinaryArray, pa.Int32Array]:
-    """The hashes of the different values, and for each cell the place of its own; NULL stays NULL."""
-    from tidelake.wire.kernels.hmac_sha256 import HEX_DIGITS, hmac_hex
-
-    encoded = cells.dictionary_encode()
-    data, offsets = _bytes(encoded.dictionary)
-    digits = hmac_hex(key, data, offsets)
-    hashes = pa.FixedSizeBinaryArray.from_buffers(pa.binary(HEX_DIGITS), len(offsets) - 1, [None, pa.py_buffer(digits)])
-    return hashes.cast(pa.binary()), encoded.indices
-
-
 def _shortened(cells: pa.BinaryArray, size: int) -> pa.BinaryArray:
     """The first characters of UTF-8, counted by their first bytes, so that invalid text is cut as well."""
     filled = cells.fill_null(b"")
-    data, offsets = _bytes(filled)
+    data, offsets = content_of(filled)
     first = np.concatenate([[0], np.cumsum((data & _CONTINUES) != _CONTINUED)])  # characters before each byte
     wanted = first[offsets[:-1]] + size
     ends = np.minimum(np.searchsorted(first, wanted, side="right") - 1, offsets[1:])
@@ -212,11 +202,3 @@ def _shortened(cells: pa.BinaryArray, size: int) -> pa.BinaryArray:
     buffers = [None, pa.py_buffer(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)), pa.py_buffer(kept)]
     short = pa.Array.from_buffers(pa.binary(), len(filled), buffers)
     return pc.if_else(cells.is_valid(), short, pa.scalar(None, pa.binary()))
-
-
-def _bytes(cells: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], Longs]:
-    """The values' bytes, and where each begins."""
-    _, offsets, data = cells.buffers()
-    at = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1].astype(np.int64)
-    content = np.frombuffer(data, np.uint8)[at[0] : at[-1]] if data is not None and at[-1] > at[0] else np.zeros(0, np.uint8)
-    return content, at - at[0]

@@ -73,9 +73,12 @@ class TableRows:
         return out
 
 
-def table(columns: dict[str, pa.DataType], rows: Sequence[Cells], step: int = 3, deleted: Sequence[int] = ()) -> TableRows:
-    """Rows as a side of a fold."""
+def table(
+    columns: dict[str, pa.DataType], rows: Sequence[Cells], step: int = 3, deleted: Sequence[int] = (), coded: Sequence[str] = ()
+) -> TableRows:
+    """Rows as a side of a fold. coded: columns that are dictionaries."""
     arrays = [pa.array([r[n] for r in rows], kind) for n, kind in enumerate(columns.values())]
+    arrays = [cells.dictionary_encode() if name in coded else cells for name, cells in zip(columns, arrays, strict=True)]
     return TableRows(pa.table(arrays, names=list(columns)), step, deleted)
 
 

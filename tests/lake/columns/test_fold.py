@@ -71,6 +71,24 @@ def test_what_stands_is_what_the_rules_of_order_say(name: str, data: st.DataObje
     assert found == {r: newest[r[:width]][-5] if r[:width] in newest else AFTER for r in found}
 
 
+@pytest.mark.parametrize("keyed", [True, False])
+@MANY
+@given(data=st.data(), step=st.integers(1, 40), coded=st.tuples(st.booleans(), st.booleans()))
+def test_values_may_come_as_dictionaries(keyed: bool, data: st.DataObject, step: int, coded: tuple[bool, bool]) -> None:
+    kind = KINDS["number"]
+    rows, history = data.draw(histories(kind))
+    sides = [(kind.columns | VALUES | STAMP, [(*r, AFTER) for r in rows.values()])]
+    sides.append((kind.columns | VALUES | META, [r for c in history for r in logged(c, len(kind.columns))]))
+    how = rules(kind) if keyed else FoldRules(columns=(*kind.columns, *VALUES), key=(), after_ts=AFTER, until_ts=UNTIL)
+    found = list[Counter[Cells]]()
+    for chosen in ((False, False), coded):
+        base, changes = (
+            table(*side, step, coded=("v",) if as_dictionary else ()) for side, as_dictionary in zip(sides, chosen, strict=True)
+        )
+        found.append(Counter(tuple(r.values()) for batch in BucketFold(base, changes, how).rows() for r in batch.to_pylist()))
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("name", KINDS)
 @MANY
 @given(data=st.data(), step=st.integers(1, 40), taken=st.sampled_from([2, 1000]))

@@ -49,6 +49,7 @@ class FoldColumn(BaseModel, frozen=True):
         holders: The physical columns that have its values, in the order in which they are asked.
         default: The value of older rows; None for NULL.
         zone: Time zone of the feed, for timestamps that become texts and the reverse.
+        coded: Its values are long and may repeat, so its cells are dictionaries where they do (lake.columns.repeated).
     """
 
     name: str
@@ -56,6 +57,7 @@ class FoldColumn(BaseModel, frozen=True):
     holders: tuple[Holder, ...]
     default: Default | None = None
     zone: str = "UTC"
+    coded: bool = False
 
     @property
     def needs_ts(self) -> bool:

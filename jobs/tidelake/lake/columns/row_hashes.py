@@ -36,6 +36,8 @@ def row_hashes(columns: Sequence[pa.Array], key: tuple[int, int]) -> Words:
 
 
 def _take(states: Words, cells: pa.Array) -> None:
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
     kind = cells.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
         offsets, data = offsets_of(cells), cells.buffers()[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
@@ -20,8 +20,10 @@ from tidelake.io.storage import open_store
 from tidelake.lake.columns.cells import arrow_type
 from tidelake.lake.columns.fold_columns import FoldColumn, Holder
 from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
+from tidelake.lake.columns.repeated import as_dictionary
 from tidelake.spark.position_deletes import deleted_positions
 from tidelake.wire.kernels.arrays import Flags, Longs
+from tidelake.wire.masks import HASH_DIGITS
 
 PIECE_BYTES = 16 << 20  # maximum encoded size of a piece
 PIECE_ROWS = 1 << 18  # maximum rows of a piece
@@ -129,6 +131,7 @@ class FileRows:
     def _projected(self, file: _File, batch: pa.RecordBatch, chosen: Sequence[FoldColumn]) -> pa.RecordBatch:
         ts = self._held(file, batch, self._columns[COMMIT_TS])[0] if any(c.needs_ts for c in chosen) else None
         columns = [c.cells(self._held(file, batch, c), batch.num_rows, ts) for c in chosen]
+        columns = [as_dictionary(cells) if c.coded else cells for c, cells in zip(chosen, columns, strict=True)]
         if not columns:
             return batch
         return pa.RecordBatch.from_arrays(columns, names=[c.name for c in chosen])
@@ -194,14 +197,16 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: boo
     with ExitStack() as held, TemporaryDirectory(prefix="tidelake-fold-") as folder:
         files, first = list[_File](), 0
         for n, ref in enumerate(refs):
-            parquet = held.enter_context(_parquet(ref, Path(folder) / f"{n}.parquet" if whole else None))
+            coded = {h.field_id for c in columns if c.coded for h in c.holders}
+            parquet = held.enter_context(_parquet(ref, Path(folder) / f"{n}.parquet" if whole else None, coded))
             names = {_id(f): f.name for f in parquet.schema_arrow}
             files.append(_File(ref, parquet, names, _leaves(parquet), first, _alive(ref, parquet.metadata.num_rows)))
             first += parquet.metadata.num_rows
         yield FileRows(files, columns, threads=threads)
 
 
-def _parquet(ref: FileRef, copy: Path | None) -> pq.ParquetFile:
+def _parquet(ref: FileRef, copy: Path | None, coded: Set[int]) -> pq.ParquetFile:
+    """The file. coded: ids of columns with hashes."""
     root, _, key = ref.uri.rpartition("/")
     store = open_store(root)
     if copy is None:
@@ -211,8 +216,16 @@ def _parquet(ref: FileRef, copy: Path | None) -> pq.ParquetFile:
         return pq.ParquetFile(pa.PythonFile(RangedObject(store, key, found.size), "r"), buffer_size=_BUFFER)
     store.download(key, copy)
     facts = pq.read_metadata(copy)
-    coded = [CHANGE_TYPE] if CHANGE_TYPE in facts.schema.names else []
-    return pq.ParquetFile(copy, metadata=facts, read_dictionary=coded, buffer_size=_BUFFER)
+    names = [f.name for f in facts.schema.to_arrow_schema() if f.name == CHANGE_TYPE or (_id(f) in coded and _repeats(facts, f.name))]
+    return pq.ParquetFile(copy, metadata=facts, read_dictionary=names, buffer_size=_BUFFER)
+
+
+def _repeats(facts: pq.FileMetaData, name: str) -> bool:
+    """Whether a column of hashes takes less than half of what different ones would take."""
+    at = facts.schema.names.index(name)
+    size: int = sum(facts.row_group(n).column(at).total_uncompressed_size for n in range(facts.num_row_groups))
+    rows: int = facts.num_rows
+    return 2 * size < HASH_DIGITS * rows
 
 
 def _alive(ref: FileRef, rows: int) -> Flags | None:

@@ -32,6 +32,7 @@ def table_fold(
     partial: bool = True,
     merges: bool = False,
     images: ComparedImages | None = None,
+    coded: bool = False,
 ) -> TableFold:
     """Return the fold of a table.
 
@@ -42,6 +43,7 @@ def table_fold(
         partial: Rows may have come with their key alone.
         merges: Merge-on-read.
         images: How old values are compared, if at all.
+        coded: Cells of hashed columns may be dictionaries.
 
     Raises:
         OrderError: UNSUPPORTED_DDL: the partitioning column of removed rows is gone or masked.
@@ -60,7 +62,18 @@ def table_fold(
         images=images,
         leading=_leading(fold, base_columns),
     )
+    if coded:
+        base_columns, change_columns = _coded(fold, base_columns), _coded(fold, change_columns)
     return TableFold(rules=rules, base=base_columns, changes=change_columns)
+
+
+def _coded(fold: Fold, columns: Sequence[FoldColumn]) -> tuple[FoldColumn, ...]:
+    """The columns, those of hashes marked that are neither compared nor put together of several ones."""
+    marks = {c.lake_name: mask_of(fold.feed, fold.incarnation, c) or "" for c in fold.columns if c.lake_name not in fold.key}
+    hashed = {name for name, mark in marks.items() if mark.startswith("hash")}
+    return tuple(
+        c.model_copy(update={"coded": True}) if c.name in hashed and len(c.holders) == 1 and c.default is None else c for c in columns
+    )
 
 
 def _leading(fold: Fold, columns: Sequence[FoldColumn]) -> str | None:

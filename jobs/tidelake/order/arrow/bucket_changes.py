@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tidelake.config.lake_paths import EVENT
 from tidelake.history.ordering import CLASS
+from tidelake.lake.columns.repeated import as_dictionary, together
 from tidelake.order.arrow.keyless_rows import HASH, equal_rows
 from tidelake.order.arrow.row_streams import SpilledRows
 from tidelake.order.arrow.rows_reading import (
@@ -32,7 +33,7 @@ from tidelake.order.arrow.rows_reading import (
     losses_of,
     same_values,
 )
-from tidelake.order.arrow.table_models import ArrowTable
+from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable
 from tidelake.order.change_sequence import CHANGE_TYPES
 from tidelake.wire.kernels.arrays import Flags, Longs
 
@@ -153,7 +154,7 @@ class BucketChanges:
         event, side = np.nonzero(_HAS[kind])
         old, new = chosen[event[side == 0]], chosen[event[side == 1]]
         place = pa.array(np.where(side == 0, np.cumsum(side == 0) - 1, len(old) + np.cumsum(side) - 1))
-        columns = {c.name: _two(rows, c.id, old, new).take(place) for c in self.table.columns}
+        columns = {c.name: self._cells(rows, c, old, new).take(place) for c in self.table.columns}
         at = pa.array(chosen[event])
         ts, offset, ordinal = (np.asarray(rows.column(c).take(at)).astype(np.int64) for c in ("commit_ts", "offset", "ordinal"))
         types = _TYPE_OF[kind[event], side]
@@ -166,6 +167,13 @@ class BucketChanges:
         changes = pa.table(columns | {name: rows.column(c).take(at) for name, c in _META.items()})
         left = (kind[event] == MOVE) & (side == 0) & (self.table.bucket is not None)
         return self._without_strays(changes, left, strays) if left.any() else changes
+
+    def _cells(self, rows: pa.Table, column: ArrowColumn, old: Longs, new: Longs) -> pa.Array:
+        """A column's values: first those of the old images, then those of the new ones."""
+        sides = (("b", old), ("a", new))
+        parts = [pa.table({"": rows.column(f"{side}{column.id}").take(pa.array(wanted))}) for side, wanted in sides]
+        cells = together(parts).column(0).combine_chunks()
+        return as_dictionary(cells) if self.table.repeats(column) else cells
 
     def _without_strays(self, changes: pa.Table, left: Flags, strays: list[tuple[int, pa.Table]]) -> pa.Table:
         """Move changes of other buckets to strays. left: rows that moved to another key, so their bucket must be computed."""
@@ -187,12 +195,6 @@ def _hashes(column: pa.ChunkedArray) -> Longs:
     whole = column.combine_chunks()
     known = pa.types.is_floating(whole.type) or pa.types.is_list(whole.type)
     return bucket_numbers(whole.cast(pa.string()) if known else whole, _HASHES) + 1
-
-
-def _two(rows: pa.Table, number: int, old: Longs, new: Longs) -> pa.Array:
-    """A column's values: first those of the old images, then those of the new ones."""
-    parts = rows.column(f"b{number}").take(pa.array(old)), rows.column(f"a{number}").take(pa.array(new))
-    return pa.chunked_array([x for part in parts for x in part.chunks], parts[0].type).combine_chunks()
 
 
 def _sorted(by: dict[str, Any]) -> Longs:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from tidelake.lake.columns.repeated import together
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 STREAM_BYTES = 16 << 20  # of rows in memory; a stream is one value of the shuffle
@@ -97,8 +98,7 @@ class SpilledRows:
 
     def take(self, wanted: Flags) -> pa.Table:
         """Return the wanted rows, in their order."""
-        parts = [rows for _, rows in self.parts(wanted)]
-        return pa.concat_tables(parts, promote_options="default").unify_dictionaries()
+        return together([rows for _, rows in self.parts(wanted)])
 
     def parts(self, wanted: Flags) -> Iterator[tuple[Longs, pa.Table]]:
         """Yield the wanted rows stream by stream, each with the numbers of its rows."""

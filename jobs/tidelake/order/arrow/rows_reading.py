@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
+from tidelake.lake.columns.repeated import as_dictionary
 from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
 from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
@@ -104,9 +105,10 @@ class RowsReading:
             events = hashed(events, table, self.mask_key)
         rows, share = self._typed(number, table, events)
         self._count(number, events)
+        rows = _short(rows, table)
         for n in np.unique(share).tolist():
             mine = share == n
-            yield Typed(number, n, rows if mine.all() else rows.filter(pa.array(mine)))
+            yield Typed(number, n, rows if mine.all() else _short(rows.filter(pa.array(mine)), table))
 
     def _count(self, number: int, events: pa.Table) -> None:
         seen = self.seen.setdefault(number, Counter())
@@ -158,6 +160,13 @@ class RowsReading:
             hashes = np.asarray(rows.column(HASH[0])).view(np.uint64)
         inner = (hashes % np.uint64(table.shares)).astype(np.int64)
         return np.where(bucket == NO_BUCKET, NO_BUCKET, bucket * table.shares + inner)
+
+
+def _short(rows: pa.Table, table: ArrowTable) -> pa.Table:
+    """The rows with dictionaries of values that repeat."""
+    for name in (f"{side}{c.id}" for c in table.columns if table.repeats(c) for side in "ab"):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, as_dictionary(rows.column(name).combine_chunks()))
+    return rows
 
 
 def _key_cells(rows: pa.Table, column: int, gone: Flags) -> pa.Array:

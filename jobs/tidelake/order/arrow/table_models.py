@@ -101,6 +101,10 @@ class ArrowTable(BaseModel, frozen=True):
         """Return the bucket of a share."""
         return share // self.shares
 
+    def repeats(self, column: ArrowColumn) -> bool:
+        """Return whether values of a column are long and may repeat: hashes. A key is compared, so it is never a dictionary."""
+        return column.type.mask == "hash" and column.id not in self.key
+
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of the changelog's files."""

@@ -15,6 +15,7 @@ from tidelake.lake.columns.conversions import converted
 from tidelake.order.arrow.event_groups import inside, numbers
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading
 from tidelake.wire.cells.maxwell_cells import FORM
+from tidelake.wire.hashes import Hashes
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
 
@@ -126,7 +127,7 @@ def hashed(events: pa.Table, table: ArrowTable, key: bytes) -> pa.Table:
         for p in table.clear:
             places.setdefault("hash", []).append((np.flatnonzero((schemas == p.row_schema) & inside(ts, p)), p.position))
         sides.append((events.column(side).combine_chunks().cast(pa.list_(pa.binary())), places))
-    for side, cells in zip(SIDES, masked_cells(sides, key), strict=True):
+    for side, cells in zip(SIDES, masked_cells(sides, Hashes(key)), strict=True):
         at = events.schema.get_field_index(side)
         events = events.set_column(at, events.schema.field(at), cells.cast(events.schema.field(at).type))
     return events

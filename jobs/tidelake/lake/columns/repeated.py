@@ -1,0 +1,61 @@
+"""Columns whose values are long and repeat, such as hashes, as Arrow dictionaries: each value once, and a number for each row.
+
+Copying, sorting and writing a hash then costs as much as a number. Parquet files are written with the same dictionaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SAMPLE = 1 << 13  # cells by which a column is judged
+_FEW = 0.95  # share of different values in the sample; above, hardly any value repeats
+
+
+def as_dictionary(cells: pa.Array) -> pa.Array:
+    """Return cells as a dictionary if each of its values has two cells or more on average, otherwise as they are.
+
+    A dictionary that is longer than the cells, because they are few of those that it was made of, is resolved.
+    """
+    rows = len(cells)
+    if pa.types.is_dictionary(cells.type):
+        return cells if len(cells.dictionary) <= rows else cells.dictionary_decode()
+    if rows > 2 * _SAMPLE:
+        some = cells.take(pa.array(np.random.default_rng(0).permutation(rows)[:_SAMPLE]))  # neighbours may differ more than others
+        if len(pc.unique(some)) > _FEW * _SAMPLE:
+            return cells
+    found = cells.dictionary_encode()
+    return found if 2 * len(found.dictionary) <= rows else cells
+
+
+def together(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return the rows of tables as one table.
+
+    A column that is a dictionary in some of them becomes one in all, with the same values, if most rows have it so; otherwise it is plain.
+    A column that a table lacks is NULL.
+    """
+    mixed = {}
+    for name in dict.fromkeys(n for t in tables for n in t.column_names):
+        rows = dict[bool, int]()  # of tables that have it as a dictionary, and as plain cells
+        for t in tables:
+            if name in t.column_names:
+                kind = pa.types.is_dictionary(t.schema.field(name).type)
+                rows[kind] = rows.get(kind, 0) + t.num_rows
+        if len(rows) == 2:
+            mixed[name] = rows[True] >= rows[False]
+    alike = [_alike(t, mixed) for t in tables] if mixed else tables
+    return pa.concat_tables(alike, promote_options="default").unify_dictionaries()
+
+
+def _alike(table: pa.Table, mixed: dict[str, bool]) -> pa.Table:
+    """The table with these columns as dictionaries, or as plain cells."""
+    for name, as_dictionary in mixed.items():
+        at = table.schema.get_field_index(name)
+        if at >= 0 and pa.types.is_dictionary(table.schema.types[at]) != as_dictionary:
+            cells = table.column(at)
+            of_values = cells.dictionary_encode() if as_dictionary else cells.cast(cells.type.value_type)
+            table = table.set_column(at, name, of_values)
+    return table

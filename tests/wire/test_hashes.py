@@ -1,0 +1,42 @@
+"""Hashes of many batches are those of Python's hmac, whatever was hashed before."""
+
+from __future__ import annotations
+
+import hmac
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.searches import examples
+from tidelake.wire import hashes
+from tidelake.wire.hashes import Hashes
+
+KEY = b"a key of these tests, long enough"
+BATCH = st.lists(st.sampled_from([b"", b"a", b"b", b"c", b"d", b"e", b"f" * 70, None]), max_size=12)
+
+
+def hashed(values: list[bytes | None]) -> list[bytes | None]:
+    return [None if v is None else hmac.digest(KEY, v, "sha256").hex().encode() for v in values]
+
+
+@settings(max_examples=examples(200))
+@given(batches=st.lists(BATCH, max_size=6), most=st.integers(0, 9))
+def test_batches_are_hashed_as_python_would(batches: list[list[bytes | None]], most: int) -> None:
+    known = Hashes(KEY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashes, "_MOST", most)
+        for values in batches:
+            found, places = known.of(pa.array(values, pa.binary()))
+            assert found.take(places).to_pylist() == hashed(values)
+            assert len(known.known) <= max(most, len(set(values) - {None}))
+
+
+def test_a_value_is_hashed_once_while_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, counted = Hashes(KEY), list[int]()
+    whole = Hashes._hashed
+    monkeypatch.setattr(Hashes, "_hashed", lambda self, values: (counted.append(len(values)), whole(self, values))[1])
+    for values in ([b"a", b"b", b"c"], [b"c", b"a", b"d", b"a"], [b"d", b"b"]):
+        known.of(pa.array(values, pa.binary()))
+    assert counted == [3, 1]
