@@ -1,13 +1,17 @@
-"""What Spark does between the tasks of a worker is cheap: it finds no archive to read again, and little to look at for garbage."""
+"""What Spark does around the tasks of a worker is cheap: it finds no archive to read again, little to look at for garbage, and no delay."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from tidelake.spark.worker_secrets import NONE
+from tidelake.spark.workers import worker
 
 CODE = """
 import gc, sys
@@ -47,3 +51,16 @@ def test_a_kept_worker_forgets_finders_of_archives_and_freezes_what_was_imported
     before, archives, frozen = first.split()
     assert (before, rest) == ("True", f"True\n{bool(kept)}\n7\n")
     assert (int(archives) == 0, frozen) == (bool(kept), str(bool(kept)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has the option")
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_spark_sent_to_a_kept_worker_is_acknowledged_at_once(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if kept:
+        monkeypatch.setenv("SPARK_REUSE_WORKER", "1")
+    monkeypatch.setattr("tidelake.spark.workers.settle", lambda: None)  # it would change this process
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)  # as after some answers
+        with worker(NONE):
+            found = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
+    assert bool(found) == kept
