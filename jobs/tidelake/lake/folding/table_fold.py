@@ -71,9 +71,8 @@ def _coded(fold: Fold, columns: Sequence[FoldColumn]) -> tuple[FoldColumn, ...]:
     """The columns, those of hashes marked that are neither compared nor put together of several ones."""
     marks = {c.lake_name: mask_of(fold.feed, fold.incarnation, c) or "" for c in fold.columns if c.lake_name not in fold.key}
     hashed = {name for name, mark in marks.items() if mark.startswith("hash")}
-    return tuple(
-        c.model_copy(update={"coded": True}) if c.name in hashed and len(c.holders) == 1 and c.default is None else c for c in columns
-    )
+    alone = (c.name in hashed and [h.type for h in c.holders] == [c.type] and c.default is None for c in columns)
+    return tuple(c.model_copy(update={"coded": True}) if coded else c for c, coded in zip(columns, alone, strict=True))
 
 
 def _leading(fold: Fold, columns: Sequence[FoldColumn]) -> str | None:
