@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidelake.io.object_store import Store
-from tidelake.lake.columns.repeated import together
+from tidelake.lake.columns.repeated import together, with_short_dictionaries
 from tidelake.spark.parquet_files import OpenFile, footer, sha256_of
 
 SORTED_BYTES = 96 << 20  # size in Arrow of rows that are sorted together
@@ -60,8 +60,8 @@ class BucketFiles:
 
     def add(self, rows: pa.RecordBatch) -> Iterator[Uploaded]:
         """Add rows; yield the files that are complete."""
-        self._waiting.append(rows)
-        self._bytes += rows.nbytes
+        self._waiting.append(with_short_dictionaries(rows))
+        self._bytes += self._waiting[-1].nbytes
         if self._bytes >= SORTED_BYTES:
             yield from self._write()
 

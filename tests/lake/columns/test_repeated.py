@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelake.lake.columns.repeated import as_dictionary, together
+from tidelake.lake.columns.repeated import as_dictionary, together, with_short_dictionaries
 
 MANY = 40_000  # more than a sample
 VALUES = st.lists(st.sampled_from(["a", "b", "cc", "", None]), max_size=20)
@@ -57,8 +56,21 @@ def test_tables_together_have_the_values_of_each(parts: list[tuple[list[str | No
 
 
 @pytest.mark.parametrize("several", [1, 3])
-def test_what_is_together_has_one_dictionary(several: int) -> None:
+def test_what_is_together_has_one_dictionary_in_one_chunk(several: int) -> None:
     tables = [pa.table({"v": pa.array([f"{k}", f"{k}", "x"]).dictionary_encode()}) for k in range(several)]
-    chunks = together(tables).column("v").chunks
-    assert len({tuple(c.dictionary.to_pylist()) for c in chunks}) == 1
-    assert np.concatenate([c.indices for c in chunks]).max() == several
+    (chunk,) = together(tables).column("v").chunks
+    assert sorted(chunk.dictionary.to_pylist()) == sorted({"x", *(f"{k}" for k in range(several))})
+
+
+def test_many_parts_with_the_same_values_have_the_size_of_one_dictionary() -> None:
+    values = pa.array([f"{n:064d}" for n in range(500)])
+    tables = [pa.table({"v": pa.DictionaryArray.from_arrays(pa.array([k], pa.int32()), values)}) for k in range(200)]
+    assert together(tables).nbytes < 2 * values.nbytes
+
+
+def test_chosen_rows_do_not_keep_the_values_of_others() -> None:
+    values = pa.array([f"{n:064d}" for n in range(500)] * 2)
+    rows = pa.record_batch({"n": range(1000), "v": values.dictionary_encode()})
+    few, most = with_short_dictionaries(rows.take(pa.array([3, 998]))), with_short_dictionaries(rows.slice(0, 900))
+    assert few.to_pylist() == [{"n": k, "v": values[k].as_py()} for k in (3, 998)]
+    assert (few.nbytes < 200, is_coded(few.column("v")), is_coded(most.column("v"))) == (True, False, True)

@@ -31,11 +31,19 @@ def as_dictionary(cells: pa.Array) -> pa.Array:
     return found if 2 * len(found.dictionary) <= rows else cells
 
 
+def with_short_dictionaries(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows without dictionaries that are longer than they are: a few chosen rows would keep all values of the others."""
+    for name, kind in zip(rows.schema.names, rows.schema.types, strict=True):
+        if pa.types.is_dictionary(kind):
+            rows = rows.set_column(rows.schema.get_field_index(name), name, as_dictionary(rows.column(name)))
+    return rows
+
+
 def together(tables: Sequence[pa.Table]) -> pa.Table:
     """Return the rows of tables as one table.
 
-    A column that is a dictionary in some of them becomes one in all, with the same values, if most rows have it so; otherwise it is plain.
-    A column that a table lacks is NULL.
+    A column that is a dictionary in some of them becomes one in all if most rows have it so; otherwise it is plain. It has one dictionary
+    then, and one chunk, so that its size does not count the values again and again. A column that a table lacks is NULL.
     """
     mixed = {}
     for name in dict.fromkeys(n for t in tables for n in t.column_names):
@@ -47,7 +55,12 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
         if len(rows) == 2:
             mixed[name] = rows[True] >= rows[False]
     alike = [_alike(t, mixed) for t in tables] if mixed else tables
-    return pa.concat_tables(alike, promote_options="default").unify_dictionaries()
+    whole = pa.concat_tables(alike, promote_options="default")
+    for name, kind in zip(whole.schema.names, whole.schema.types, strict=True):
+        if pa.types.is_dictionary(kind):
+            at = whole.schema.get_field_index(name)
+            whole = whole.set_column(at, name, pa.chunked_array([whole.column(at).unify_dictionaries().combine_chunks()]))
+    return whole
 
 
 def _alike(table: pa.Table, mixed: dict[str, bool]) -> pa.Table:
