@@ -65,10 +65,9 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _alike(table: pa.Table, mixed: dict[str, bool]) -> pa.Table:
     """The table with these columns as dictionaries, or as plain cells."""
-    for name, as_dictionary in mixed.items():
+    for name, coded in mixed.items():
         at = table.schema.get_field_index(name)
-        if at >= 0 and pa.types.is_dictionary(table.schema.types[at]) != as_dictionary:
+        if at >= 0 and pa.types.is_dictionary(table.schema.types[at]) != coded:
             cells = table.column(at)
-            of_values = cells.dictionary_encode() if as_dictionary else cells.cast(cells.type.value_type)
-            table = table.set_column(at, name, of_values)
+            table = table.set_column(at, name, cells.dictionary_encode() if coded else cells.cast(cells.type.value_type))
     return table
