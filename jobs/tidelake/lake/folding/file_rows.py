@@ -196,8 +196,8 @@ def opened(refs: Sequence[FileRef], columns: Sequence[FoldColumn], *, whole: boo
     """
     with ExitStack() as held, TemporaryDirectory(prefix="tidelake-fold-") as folder:
         files, first = list[_File](), 0
+        coded = {h.field_id for c in columns if c.coded for h in c.holders}
         for n, ref in enumerate(refs):
-            coded = {h.field_id for c in columns if c.coded for h in c.holders}
             parquet = held.enter_context(_parquet(ref, Path(folder) / f"{n}.parquet" if whole else None, coded))
             names = {_id(f): f.name for f in parquet.schema_arrow}
             files.append(_File(ref, parquet, names, _leaves(parquet), first, _alive(ref, parquet.metadata.num_rows)))
