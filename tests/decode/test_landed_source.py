@@ -11,7 +11,6 @@ import pytest
 
 from tests.cli import feeds
 from tests.decode.landed_file import landed_file
-from tests.fuzz import corpus
 from tests.protocols.both_paths import batch
 from tests.protocols.claim_messages import LOCATION, STUB, envelope, row
 from tests.protocols.json_messages import open_message
@@ -19,9 +18,8 @@ from tidelake.config.feed import load_feed
 from tidelake.config.options import SinkOptions
 from tidelake.decode import landed_source
 from tidelake.decode.landed_hour import decode_job
-from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of, may_hold_statements
+from tidelake.decode.landed_source import DecodeJob, LandedReader, context_of
 from tidelake.decode.record import decoder_id
-from tidelake.protocols import decode, protocol_names
 from tidelake.spark.worker_secrets import NONE
 
 
@@ -83,17 +81,6 @@ def test_hours_are_decoded_again_once_the_files_place_or_the_policy_is_said(tmp_
     feeds.write(tmp_path / "b", feed=feeds.FEED.replace("[source]", '[source]\nclaim_check = "/claims"'))
     feeds.write(tmp_path / "c", feed=feeds.FEED + '\n[policy]\nhandle_only = "accept"\n')
     assert len({decoder_id(load_feed(tmp_path / name, "shop", expand=False)) for name in "abc"}) == 3
-
-
-@pytest.mark.parametrize("protocol", protocol_names())
-def test_no_statement_is_overlooked_in_messages_of_any_protocol(protocol: str) -> None:
-    for group in corpus.groups(protocol):
-        messages = batch(group.messages)
-        events = decode(protocol, messages, group.context()).to_pylist()
-        said = [e for e in events if e["kind"] == "ddl" and e["ddl"] != "q"]  # which is no SQL
-        statements = {e["offset"] for e in said if not e["ddl"].startswith("TRUNCATE")}  # which changes no columns
-        found = set(may_hold_statements(protocol, messages, SinkOptions(**group.options)).column("offset").to_pylist())
-        assert statements <= found, [group.messages[i] for i in statements - found]
 
 
 def test_statements_alone_are_read_where_nothing_else_is_asked_for(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ from tests.lake.windows import judged, opened, table
 from tests.protocols import both_paths
 from tests.protocols.json_messages import Message, column, open_key, open_message
 from tidelake.config.lake_paths import manifest_key
+from tidelake.config.options import SinkOptions
 from tidelake.config.policy import ColumnPolicy, Policy
+from tidelake.decode.landed_source import LandedReader
 from tidelake.decode.stage import decode_hour
 from tidelake.errors import ConfigError, OrderError
 from tidelake.io.duckdb_door import write_jsonl
@@ -82,14 +84,14 @@ def resolved_at(ts: int) -> Message:
     return open_message(({"ts": ts, "t": 3}, None))
 
 
-def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> str:
-    """An hour as landing leaves it, decoded."""
+def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message], protocol: str = "open", **facts: object) -> str:
+    """An hour as landing leaves it, decoded. protocol: the manifest's; facts: more of its only partition."""
     last, path = first + len(messages) - 1, lake.feed.lake.uri
     batch = both_paths.batch(messages)
     offsets = pa.array(range(first, last + 1), pa.int64())
     content = pa.Table.from_batches([batch]).set_column(2, batch.schema.field(2), offsets)
     pq.write_table(content, f"{path}/{hour}.parquet")
-    at: dict[str, Any] = {"first": first, "last": last, "count": len(messages), "bytes": 1}
+    at: dict[str, Any] = {"first": first, "last": last, "count": len(messages), "bytes": 1} | facts
     part = PartitionFacts(**at, ranges=((first, last),), gaps=(), min_timestamp_ms=1, max_timestamp_ms=1)
     found: dict[str, Any] = {
         "sources": (),
@@ -97,7 +99,7 @@ def landed(lake: Lake, hour: str, first: int, messages: Sequence[Message]) -> st
         "partitions": {TOPIC: {0: part}},
         "findings": (),
     }
-    manifest = Manifest(feed="shop", hour=hour, generation=1, protocol="open", layout="aiven-jsonl", **found)
+    manifest = Manifest(feed="shop", hour=hour, generation=1, protocol=protocol, layout="aiven-jsonl", **found)
     lake.store.write(manifest_key("shop", hour, 1), manifest.to_json())
     decode_hour(lake, parse_hour(hour))
     return hour
@@ -211,6 +213,27 @@ def test_masks_follow_columns_and_tables_that_get_other_names(lake: Lake, tmp_pa
     counts = read_certificate(lake.store, "shop", 1)["rows"]["d.humans"]["masked"]
     assert {c: list(by) for c, by in counts.items()} == {("email" if c == "mail" else c): [m] for c, m in MASKS.items()}
     assert {n for by in counts.values() for n in by.values()} == {8}, "images before and after changes"
+
+
+@pytest.mark.parametrize("lake", ["decode"], indirect=True)
+@pytest.mark.parametrize(
+    ("counted", "protocol", "options", "asked"),
+    [
+        (None, "open", {}, 1),  # an earlier version landed it, or a feed without masks
+        (2, "open", {}, 1),
+        (0, "open", {}, 0),
+        (0, "craft", {}, 1),  # another feed.toml landed it
+        (0, "open", {"large_message_handle_compression": "lz4"}, 1),
+    ],
+)
+def test_objects_in_which_landing_found_no_statement_are_not_read_for_statements(
+    counted: int | None, protocol: str, options: dict[str, Any], asked: int, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.feed = lake.feed.model_copy(update={"options": SinkOptions(**options)})
+    keys, read = list[str](), LandedReader._statements
+    monkeypatch.setattr(LandedReader, "_statements", lambda self, key: (keys.append(key), read(self, key))[1])
+    landed(lake, "2026-01-05T10", 0, [*FIRST, resolved_at(200)], protocol, statements=counted)
+    assert keys == ["2026-01-05T10.parquet"] * asked
 
 
 def test_a_published_table_keeps_its_masks(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tidelake.decode.positions import Origins, origins
 from tidelake.decode.record import DecodeRecord, decoder_id, record_of
 from tidelake.decode.refused import most_refused
 from tidelake.decode.sink_schemas import version_schemas
-from tidelake.decode.statements import WITHOUT_DDL, since
+from tidelake.decode.statements import since
 from tidelake.decode.waiting import has_come
 from tidelake.errors import StorageError
 from tidelake.history.event import EVENT
@@ -34,7 +34,8 @@ from tidelake.land.store.manifest import Landed, Manifest, generations
 from tidelake.spark.run_parts import Workers
 from tidelake.spark.spread import in_parts
 from tidelake.tso import MOST, format_hour, last_of, parse_hour
-from tidelake.wire.masks import marks_of
+from tidelake.wire.masks import marks_at_decode
+from tidelake.wire.statements import WITHOUT_DDL
 
 _DDL = ["commit_ts", "database", "ddl"]
 _HOUR = pa.field("hour", pa.string())
@@ -63,13 +64,21 @@ def _overwrite(lake: Lake, hour: str, manifest: Manifest, events: LakeTable, dec
     job = decode_job(feed, manifest.objects, versions, origins(manifest) if feed.by_offsets else None)
     parts = in_parts(workers.tasks, {o.key: o.size for o in manifest.objects})
     if job.objects and job.masks.marks:
-        asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "parts": parts})
+        asked = [o for o in manifest.objects if _may_hold_statements(feed, manifest, o)]
+        of_tasks = in_parts(workers.tasks, {o.key: o.size for o in asked})
+        asking = job.model_copy(update={"masks": MaskNames(), "statements_only": True, "objects": asked, "parts": of_tasks})
         job = job.model_copy(update={"masks": _mask_names(lake, workers, parse_hour(hour), asking, events)})
     into = place(events.table.location(), file_schema(events, pa.schema([_HOUR, *EVENT])), hour, parts)
     rows = workers.rows(LandedReader(job, into)) if job.objects else []
     files = [WrittenFile(path=r["path"], partition=(hour, r["kind"]), size=r["size"], footer=bytes(r["footer"])) for r in rows]
     said = {"hour": hour, "generation": str(manifest.generation), "decoder": decoder}
     replace_files(lake.catalog, events.identifier, {"hour": hour}, files, {f"tidelake.{k}": v for k, v in said.items()})
+
+
+def _may_hold_statements(feed: Feed, manifest: Manifest, landed: Landed) -> bool:
+    """Whether a landed object may hold a statement, by what landing counted in its partition."""
+    counted = manifest.partitions[landed.topic][landed.partition].statements
+    return counted != 0 or manifest.protocol != feed.protocol or feed.options.large_message_handle_compression != "none"
 
 
 def _mask_names(lake: Lake, workers: Workers, hour: datetime, asking: DecodeJob, events: LakeTable) -> MaskNames:
@@ -84,7 +93,7 @@ def _mask_names(lake: Lake, workers: Workers, hour: datetime, asking: DecodeJob,
         cut = _cut_before(lake, name, cut)
     rows: list[dict[str, Any]] = []
     if feed.protocol not in WITHOUT_DDL:
-        found = workers.rows(LandedReader(asking), _DDL)
+        found = workers.rows(LandedReader(asking), _DDL) if asking.objects else []
         first = min([*cut.open_hours, cut.hour]) if cut else ""
         earlier = [h for h in generations(store, feed.name) if first <= h < name]
         rows = [*control_rows(events, "ddl", earlier, _DDL), *found]
@@ -130,5 +139,5 @@ def decode_job(
         tables=[*known_tables(feed), *versions],
         refuse_mismatches=feed.policy.checksum == "quarantine",
         origins=begins,
-        masks=MaskNames(marks=marks_of(feed) if feed.policy.mask_at == "decode" else []),
+        masks=MaskNames(marks=marks_at_decode(feed)),
     )

@@ -34,12 +34,10 @@ from tidelake.protocols.claim_files import claim_files
 from tidelake.protocols.frozen_schemas import frozen_schemas
 from tidelake.spark.part_reader import PartReader
 from tidelake.spark.worker_secrets import Secrets
+from tidelake.wire.statements import may_hold_statements
 
 BATCH_BYTES = 8 << 20
 BATCH_MESSAGES = 10_000
-# What keys of statements contain (docs/reference/protocols.md 2.2). A member's name may be written with escapes.
-_IN_KEYS = {"open": r'"t"\s*:\s*2|\\u'}
-_STATEMENT = r"(alter|rename|create|drop|recover|flashback|replace)[\s/\\]"  # followed by the end of the word, also in JSON's escapes
 
 
 class DecodeJob(BaseModel):
@@ -91,10 +89,6 @@ class LandedReader(PartReader[Sequence[str]]):
 
     def _statements(self, key: str) -> Iterator[pa.RecordBatch]:
         context, parquet = context_of(self.job), _opened(self.job, self._landed[key])
-        if self.job.protocol in _IN_KEYS:  # most objects have none, and their values need not be read
-            keys = parquet.iter_batches(BATCH_MESSAGES, columns=["key"])
-            if not any(may_hold_statements(self.job.protocol, k, self.job.options).num_rows for k in keys):
-                return
         for messages in _messages(parquet):
             some = may_hold_statements(self.job.protocol, messages, self.job.options)
             events = decoded(self.job.protocol, some, context, self.job.origins)
@@ -107,18 +101,6 @@ def decoded(protocol: str, messages: pa.RecordBatch, context: Context, begins: O
     if begins is None:
         return events
     return placed(numbered(events, messages) if protocol == NUMBERED else events, begins)
-
-
-def may_hold_statements(protocol: str, messages: pa.RecordBatch, options: SinkOptions) -> pa.RecordBatch:
-    """Return the messages that contain a word that a statement begins with, because SQL is sent as text. All messages if they may be
-    compressed. The keys alone are searched where they say whether the value is a statement (_IN_KEYS).
-    """
-    if options.large_message_handle_compression != "none":
-        return messages
-    if protocol in _IN_KEYS:
-        return messages.filter(pc.fill_null(pc.match_substring_regex(messages.column("key"), _IN_KEYS[protocol]), True))
-    found = (pc.match_substring_regex(messages.column(c), _STATEMENT, ignore_case=True) for c in ("key", "value"))
-    return messages.filter(pc.or_(*(pc.fill_null(f, False) for f in found)))
 
 
 def context_of(job: DecodeJob) -> Context:

@@ -11,8 +11,6 @@ from tidelake.history.contract import read_recorded_ddl
 from tidelake.history.window import Statement
 from tidelake.lake.cut import Cut
 
-WITHOUT_DDL = frozenset({"avro", "csv"})  # protocols whose messages carry no statement
-
 
 def since(feed: Feed, cut: Cut | None, rows: Iterable[Mapping[str, Any]], until_ts: int) -> list[Statement]:
     """Return the statements in [the cut's resolved ts, until_ts] that are not in its ledger. A DDL may follow the resolved ts that equals

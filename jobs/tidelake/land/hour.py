@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from threading import Lock
 
@@ -27,6 +28,7 @@ from tidelake.land.sources import Task, changed
 from tidelake.land.store.landed import cannot_mend, damaged
 from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts, all_newest, generations
 from tidelake.land.store.ranges import Range, minus, show
+from tidelake.land.store.seen import seen_in
 from tidelake.land.timed import OffsetSpan
 from tidelake.land.unusable import refuse_early, refuse_unusable
 from tidelake.tso import format_hour, parse_hour
@@ -217,11 +219,11 @@ def _land(
     tasks = [
         Task(
             feed=feed.name,
-            protocol=feed.protocol,
             hour=hour,
             topic=place[0],
             number=place[1],
             sources=tuple(sorted(found.get(place, ()), key=lambda s: (s.number, s.key))) if place in spans else found[place],
+            seen=partial(seen_in, feed),
             tagged=feed.source.tags,
             span=spans.get(place),
         )

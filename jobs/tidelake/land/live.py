@@ -31,6 +31,7 @@ from tidelake.land.resolved_live import not_resolved_live
 from tidelake.land.store.landed import cannot_mend
 from tidelake.land.store.manifest import Finding, Landed, Manifest, PartitionFacts, SourceFile, generations, newest
 from tidelake.land.store.objects import ObjectWriter, Outlet
+from tidelake.land.store.seen import seen_in
 from tidelake.land.store.stream import ObjectCutter
 from tidelake.land.store.topic_identity import check_ids, ids_of, went_back
 from tidelake.land.waits import Waits, time_of
@@ -235,7 +236,7 @@ def _reads(feed: Feed, hour: str, topics: Topics, spans: Sequence[PartitionSpan]
 def _read(feed: Feed, hour: str, topics: Topics, span: PartitionSpan, read: Callable[[int], None], outlet: Outlet) -> PartitionRead:
     (topic, number), at, end = span.place, span.begin, span.end
     folder = Path(mkdtemp(dir=outlet.folder))
-    cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed.name, hour, topic, number, outlet.encoders), feed.protocol)
+    cutter = ObjectCutter(folder, lambda path: ObjectWriter(path, feed.name, hour, topic, number, outlet.encoders), seen_in(feed))
     for whole in topics.read(span.place, at, end):
         batch, beyond = _until(whole, span)
         for done in cutter.add(batch):

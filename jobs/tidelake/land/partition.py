@@ -27,7 +27,6 @@ from tidelake.land.store.objects import ObjectWriter, Outlet, cuts
 from tidelake.land.store.ranges import Range, holes, minus, runs, union
 from tidelake.land.store.spool import Spool, payload, spooled
 from tidelake.land.store.stream import ObjectCutter
-from tidelake.land.store.watermarks import WatermarksSeen
 from tidelake.land.timed import OffsetSpan
 from tidelake.wire.kernels.arrays import Flags, Longs
 
@@ -78,7 +77,7 @@ def _may_be_in_order(task: Task, layout: Layout) -> bool:
 def _read_in_order(reader: SourceReader, outlet: Outlet) -> PartitionRead | None:
     """Read a partition whose messages come in order; None if one does not."""
     task, folder = reader.task, Path(mkdtemp(dir=outlet.folder))
-    cutter = ObjectCutter(folder, partial(_writer, task, outlet), task.protocol)
+    cutter = ObjectCutter(folder, partial(_writer, task, outlet), task.seen())
     ends = {one.key: after.number for one, after in pairwise(task.sources)}
     with closing(reader.messages()) as batches:
         for source, batch in batches:
@@ -104,17 +103,17 @@ def _read_spooled(reader: SourceReader, outlet: Outlet) -> PartitionRead:
     with TemporaryDirectory(prefix="tidelake-land-") as name, spooled(Path(name), (batch for _, batch in reader.messages())) as spool:
         kept = _keep(spool, reader.sources, reader.counts, task.span)
         sizes = spool.longs(payload)[kept.rows]
-        facts, watermarks = _facts(spool, kept, sizes, reader.covers, task.span), WatermarksSeen(task.protocol)
+        facts, seen = _facts(spool, kept, sizes, reader.covers, task.span), task.seen()
         for number, (begin, end) in enumerate(cuts(sizes, objects.OBJECT_BYTES)):
             writer = _writer(task, outlet, folder / f"{number}.parquet")
             rows, of_rows = kept.rows[begin:end], sizes[begin:end]
             for first, last in cuts(of_rows, objects.GROUP_BYTES, objects.GROUP_MESSAGES):
                 (group,) = spool.take(rows[first:last]).combine_chunks().to_batches()
                 writer.add(group, int(of_rows[first:last].sum()))
-                watermarks.add(group)
+                seen.add(group)
                 spool.release()
             outlet.put(writer.done())
-    return _result(reader, facts.model_copy(update={"watermarks": watermarks.found}), folder)
+    return _result(reader, seen.facts(facts), folder)
 
 
 def _result(reader: SourceReader, facts: PartitionFacts, folder: Path) -> PartitionRead:

@@ -16,22 +16,24 @@ from tidelake.errors import StorageError
 from tidelake.io.storage import Store
 from tidelake.land.store.manifest import SourceFile
 from tidelake.land.store.ranges import Range
+from tidelake.land.store.seen import Seen
 from tidelake.land.tags import check_tags
 from tidelake.land.timed import OffsetSpan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One partition to land. sources: its objects of the hour, in the order of their keys; tagged: their tags must prove their offsets;
+    """One partition to land. sources: its objects of the hour, in the order of their keys; seen: begins what is found in the
+    messages; tagged: their tags must prove their offsets;
     span: finds the hour's offsets, with sources in the order of their numbers; None if everything in them belongs to the hour.
     """
 
     feed: str
-    protocol: str
     hour: str
     topic: str
     number: int
     sources: Sequence[SourceObject]
+    seen: Callable[[], Seen]
     tagged: bool = False
     span: OffsetSpan | None = None
 

@@ -10,7 +10,7 @@ from typing import Any
 from tidelake.config.lake_paths import BRANCH
 from tidelake.decode.known import opening
 from tidelake.decode.record import refusals_named
-from tidelake.decode.statements import WITHOUT_DDL, since
+from tidelake.decode.statements import since
 from tidelake.history.incarnations import Catalog, Incarnation
 from tidelake.history.ordering import check_progress
 from tidelake.history.window import LedgerEntry, Statement, Window, compile_window
@@ -31,6 +31,7 @@ from tidelake.order.repeats.statements import StatementPlace, place_of
 from tidelake.order.schema_mismatches import Aside, put_aside
 from tidelake.order.table_rows import sent_names
 from tidelake.order.window_base import WindowBase
+from tidelake.wire.statements import WITHOUT_DDL
 
 _DDL = ["commit_ts", "database", "ddl"]
 

@@ -64,6 +64,11 @@ def marks_of(feed: Feed) -> list[tuple[str, str, str]]:
     return sorted((t, c, mark(p.mask, key)) for t, columns in feed.columns.items() for c, p in columns.items() if p.mask)
 
 
+def marks_at_decode(feed: Feed) -> list[tuple[str, str, str]]:
+    """The marks that decode applies; where it applies any, it reads the statements of an hour before the rows."""
+    return marks_of(feed) if feed.policy.mask_at == "decode" else []
+
+
 def documented(text: str, mark: str | None) -> str:
     """A lake column's documentation, with its mask."""
     return f"{text} /* mask {mark} */" if mark else text

@@ -73,6 +73,8 @@ class PartitionFacts(_Record):
     lacking: how many of the objects that were read have no headers, no timestamps or no keys at all, of layouts that may leave them out.
 
     watermarks: null where there is no resolved event, or none that is seen without decoding (wire.resolved_ts).
+
+    statements: of a feed whose columns are masked by decode, how many messages may hold a DDL statement (wire.statements); else null.
     """
 
     first: int | None
@@ -91,6 +93,7 @@ class PartitionFacts(_Record):
     legal_gaps: Ranges = ()
     expired: Ranges = ()
     watermarks: LandedWatermarks | None = None
+    statements: int | None = None
     lacking: dict[str, int] = {}
 
     @property

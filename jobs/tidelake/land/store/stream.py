@@ -18,8 +18,8 @@ from tidelake.land.store import objects
 from tidelake.land.store.manifest import PartitionFacts
 from tidelake.land.store.objects import Draft, ObjectWriter
 from tidelake.land.store.ranges import Range, holes, minus, runs, union
+from tidelake.land.store.seen import Seen
 from tidelake.land.store.spool import CONTENT, payload
-from tidelake.land.store.watermarks import WatermarksSeen
 
 Completed = Callable[..., Draft]  # completes an object; takes the offsets that it covers
 
@@ -27,13 +27,12 @@ Completed = Callable[..., Draft]  # completes an object; takes the offsets that 
 class ObjectCutter:
     """Cuts one partition of an hour into objects. `add` and finally `rest` return functions that complete the finished objects.
 
-    new: creates an object's writer (ObjectWriter) for a path; folder: on local disk, for the files; protocol: the protocol of the
-    watermarks in the facts, None without watermarks.
+    new: creates an object's writer (ObjectWriter) for a path; folder: on local disk, for the files; seen: finds what the facts say
+    of the messages' content, None for nothing.
     """
 
-    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], protocol: str | None = None) -> None:
-        self._folder, self._new = folder, new
-        self._watermarks = WatermarksSeen(protocol) if protocol else None
+    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], seen: Seen | None = None) -> None:
+        self._folder, self._new, self._seen = folder, new, seen
         self._objects = 0
         self._writer: ObjectWriter | None = None
         self._waiting = list[pa.RecordBatch]()  # not yet in a row group
@@ -86,7 +85,7 @@ class ObjectCutter:
 
     def _facts(self, gaps: tuple[Range, ...]) -> PartitionFacts:
         ranges = tuple(self._ranges)
-        return PartitionFacts(
+        facts = PartitionFacts(
             first=ranges[0][0] if ranges else None,
             last=ranges[-1][1] if ranges else None,
             count=self._count,
@@ -95,8 +94,8 @@ class ObjectCutter:
             gaps=gaps,
             min_timestamp_ms=self._times[0] if self._times else None,
             max_timestamp_ms=self._times[1] if self._times else None,
-            watermarks=self._watermarks.found if self._watermarks else None,
         )
+        return self._seen.facts(facts) if self._seen else facts
 
     def _note(self, batch: pa.RecordBatch, size: int) -> None:
         (first, last), *more = runs(batch.column("offset").to_numpy())
@@ -104,8 +103,8 @@ class ObjectCutter:
             first = self._ranges.pop()[0]
         self._ranges += [(first, last), *more]
         self._count += len(batch)
-        if self._watermarks:
-            self._watermarks.add(batch)
+        if self._seen:
+            self._seen.add(batch)
         self._total += size
         times = pc.min_max(batch.column("timestamp_ms")).as_py()
         known = [*(self._times or ()), *(ms for ms in times.values() if ms is not None)]

@@ -1,4 +1,4 @@
-"""What the manifest says of watermarks: the resolved events that the decoders find, found without them."""
+"""What the manifest says of watermarks and statements, which landing finds without the decoders."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.archives.objects import Message
 from tests.land.archive import HOUR, make_feed, manifest, put
 from tests.protocols import vectors
 from tests.protocols.json_messages import column, open_key, open_message
+from tidelake.config.policy import ColumnPolicy, Policy
 from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.messages.encode_canal_json import CanalJsonEncoder
 from tidelake.demo.messages.encode_craft import CraftEncoder
@@ -94,3 +95,26 @@ def test_the_manifest_says_how_many_there_are_and_the_largest(in_order: bool, tm
     facts = manifest(feed).partitions["shop"]
     assert facts[0].watermarks == LandedWatermarks(count=4, resolved_ts=900, offset=5)
     assert facts[1].watermarks is None
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_statements_are_counted_for_decode_where_it_masks_columns(in_order: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not in_order:
+        monkeypatch.setattr(partition, "_may_be_in_order", lambda *_: False)
+    columns, key = {"db.t": {"v": ColumnPolicy(mask="hash")}}, "a key of these tests, long enough"
+    at_decode: dict[str, object] = {"columns": columns, "policy": Policy(mask_key=key)}
+    row = open_message((open_key(7), {"u": {"id": column(3, 1, key=True)}}))
+    ddl = open_message(({"ts": 8, "scm": "db", "tbl": "t", "t": 2}, {"q": "ALTER TABLE t ADD w INT", "t": 1}))
+    for name, protocol, settings, counted in [
+        ("none", "open", {}, None),
+        ("order", "open", {"columns": columns, "policy": Policy(mask_key=key, mask_at="order")}, None),
+        ("decode", "open", at_decode, 2),
+        ("craft", "craft", at_decode, 2),
+        ("without", "avro", at_decode | {"avro": {"schemas": "a.json"}, "watermark": {"from": "checkpoints", "uri": "c.json"}}, None),
+    ]:
+        feed = make_feed(tmp_path / name, protocol=protocol, **settings)
+        for number, records in enumerate(([row, ddl, row, ddl], [row])):
+            put(feed, number, [Message(i, v, k) for i, (k, v) in enumerate(records)])
+        land_hour(feed, HOUR)
+        facts = manifest(feed).partitions["shop"]
+        assert (name, facts[0].statements, facts[1].statements) == (name, counted, counted and 0)
