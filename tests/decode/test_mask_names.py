@@ -267,7 +267,7 @@ def test_what_may_be_masked_under_another_name_stops_the_hour(table: str, column
     assert "ddl.jsonl" in error.value.remedy
     query = f"RENAME TABLE people TO {table}" if table != "people" else "ALTER TABLE people RENAME COLUMN mail TO email"
     ((image, _),) = images(masker(mask_names(FEED, definitions(), said(query)), KEY.encode())(people(*columns, table=table)))
-    assert (len(image[1]), image[2], image[3]) == (64, None, b"x")
+    assert (len(image[1]), image[2], image[3]) == (32, None, b"x")
 
 
 @pytest.mark.parametrize("columns", [("mail", "note", "x", "added"), ("x",), ()])
@@ -322,7 +322,7 @@ def test_rows_without_a_commit_ts_to_compare_are_masked_if_they_ever_would_be(by
         at = event.schema.get_field_index("commit_ts")
         event = event.set_column(at, event.schema.field(at), pa.nulls(len(event), pa.int64()))
     ((image, _),) = images(masker(names, KEY.encode())(event))
-    assert (len(image[1]), image[2]) == (64, None)
+    assert (len(image[1]), image[2]) == (32, None)
 
 
 def test_a_new_key_keeps_what_is_known_of_a_table_and_what_is_not() -> None:

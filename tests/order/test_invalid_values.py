@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,7 @@ def test_a_value_that_does_not_fit_is_shown_with_its_row_and_the_setting_that_le
 def test_a_masked_key_is_shown_under_its_mask(tmp_path: Path) -> None:
     with opened(tmp_path, SQL, columns=MASKED, policy=Policy(mask_key=KEY)) as (feed, _):
         error, _ = heard(feed)
-    assert "'12,5x' of id='" in error
-    assert "id='2'" not in error
+    assert f"'12,5x' of id='{hmac.digest(KEY.encode(), b'2', 'sha256').hex()}'" in error
     assert "a@b.c" not in error
 
 

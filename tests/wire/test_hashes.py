@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from tests.searches import examples
 from tidelake.wire import hashes
-from tidelake.wire.hashes import Hashes
+from tidelake.wire.hashes import Hashes, hex_digits
 
 KEY = b"a key of these tests, long enough"
+HASHES = st.none() | st.binary(min_size=32, max_size=32)
 BATCH = st.lists(st.sampled_from([b"", b"a", b"b", b"c", b"d", b"e", b"f" * 70, None]), max_size=12)
 
 
 def hashed(values: list[bytes | None]) -> list[bytes | None]:
-    return [None if v is None else hmac.digest(KEY, v, "sha256").hex().encode() for v in values]
+    return [None if v is None else hmac.digest(KEY, v, "sha256") for v in values]
 
 
 @settings(max_examples=examples(200))
@@ -40,3 +41,11 @@ def test_a_value_is_hashed_once_while_it_is_known(monkeypatch: pytest.MonkeyPatc
     for values in ([b"a", b"b", b"c"], [b"c", b"a", b"d", b"a"], [b"d", b"b"]):
         known.of(pa.array(values, pa.binary()))
     assert counted == [3, 1]
+
+
+@settings(max_examples=examples(200))
+@given(cells=st.lists(HASHES, max_size=9), text=st.sets(st.integers(0, 8)), first=st.integers(0, 2))
+def test_hashes_are_printed_as_hex_digits_once(cells: list[bytes | None], text: set[int], first: int) -> None:
+    digits = [None if c is None else c.hex() for c in cells]
+    sent = [c if c is None or n not in text else c.hex().encode() for n, c in enumerate(cells)]
+    assert hex_digits(pa.array(sent, pa.binary())[first:]).to_pylist() == digits[first:]

@@ -1,4 +1,4 @@
-"""Masked cells of events: dropped, NULL, hashed or truncated, column by column of a batch (docs/masking.md).
+"""Masked cells of events: dropped, NULL, hashed (32 bytes) or truncated, column by column of a batch (docs/masking.md).
 
 A masked image gets its own schema, which records for each column how it is masked, so every later stage knows the masks.
 """
@@ -22,12 +22,11 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
 from tidelake.history.names import KnownNames, same_name
 from tidelake.history.window import sent_type
-from tidelake.wire.hashes import Hashes, content_of
+from tidelake.wire.hashes import HASH_DIGITS, Hashes, content_of
 from tidelake.wire.kernels.arrays import Longs
 
 SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
-HASH_DIGITS = 64
 HASHED = MysqlType("char", length=HASH_DIGITS)  # what a hashed column holds
 _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
 _ID = b"tidelake: the id of a mask key"
@@ -91,7 +90,7 @@ def masked_text(text: str, mark: str, mysql: MysqlType, key: bytes) -> str | Non
         return None
     cells = pa.array([bytes.fromhex(text) if mysql.is_binary else text.encode()], pa.binary())
     out: bytes = _replaced(cells, mark, key, mysql.is_binary)[0].as_py()
-    return out.hex() if mysql.is_binary and not mark.startswith("hash") else out.decode()
+    return out.hex() if mysql.is_binary or mark.startswith("hash") else out.decode()
 
 
 def masked_schema(plain: RowSchema, marks: Iterable[tuple[str, str, str]], database: str, table: str) -> RowSchema:

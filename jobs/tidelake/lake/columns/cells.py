@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from tidelake.config.policy import PLAIN, ValueRules
 from tidelake.history.ddl.column_types import MAX_PRECISION, MysqlType, lake_type
+from tidelake.wire.hashes import hex_digits
 from tidelake.wire.kernels.arrays import Flags
 from tidelake.wire.masks import truncated
 
@@ -121,6 +122,8 @@ def values(cells: pa.Array, kind: CellType) -> tuple[pa.Array, Codes | None]:
         return pa.nulls(len(cells), kind.arrow), None
     if kind.mask is not None and kind.mask.startswith("truncate"):
         cells = truncated(cells, kind.mask, kind.of_bytes)
+    if kind.mask == "hash":
+        return hex_digits(cells), None
     if kind.lake == "binary":
         return cells, None
     try:

@@ -24,7 +24,8 @@ def as_dictionary(cells: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(cells.type):
         return cells if len(cells.dictionary) <= rows else cells.dictionary_decode()
     if rows > 2 * _SAMPLE:
-        some = cells.take(pa.array(np.random.default_rng(0).permutation(rows)[:_SAMPLE]))  # neighbours may differ more than others
+        chosen = np.random.default_rng(0).choice(rows, _SAMPLE, replace=False, shuffle=False)  # neighbours may differ more than others
+        some = cells.take(pa.array(chosen))
         if len(pc.unique(some)) > _FEW * _SAMPLE:
             return cells
     found = cells.dictionary_encode()

@@ -22,8 +22,8 @@ from tidelake.lake.columns.fold_columns import FoldColumn, Holder
 from tidelake.lake.columns.pieces import CHANGE_TYPE, COMMIT_TS, Piece
 from tidelake.lake.columns.repeated import as_dictionary
 from tidelake.spark.position_deletes import deleted_positions
+from tidelake.wire.hashes import HASH_DIGITS
 from tidelake.wire.kernels.arrays import Flags, Longs
-from tidelake.wire.masks import HASH_DIGITS
 
 PIECE_BYTES = 16 << 20  # maximum encoded size of a piece
 PIECE_ROWS = 1 << 18  # maximum rows of a piece

@@ -35,6 +35,7 @@ from tidelake.order.arrow.rows_reading import (
 )
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable
 from tidelake.order.change_sequence import CHANGE_TYPES
+from tidelake.wire.hashes import hex_digits
 from tidelake.wire.kernels.arrays import Flags, Longs
 
 PARTIAL = "_partial"
@@ -112,12 +113,24 @@ class BucketChanges:
         return code
 
     def _parts_of(self, rows: pa.Table) -> Iterator[BucketPart]:
+        rows = self._with_digits(rows)
         order, strays = self._distinct(rows), list[tuple[int, pa.Table]]()
         step = _most(rows.num_rows, rows.nbytes, SLICE, SLICE_BYTES)
         for first in range(0, len(order), step):
             yield from _by_day(self.bucket, self._changes(rows, order[first : first + step], strays))
         for bucket in sorted({b for b, _ in strays}):
             yield from _by_day(bucket, pa.concat_tables(t for b, t in strays if b == bucket))
+
+    def _with_digits(self, rows: pa.Table) -> pa.Table:
+        """The rows with hashes as hex digits, those of a dictionary once each."""
+        for name in (f"{side}{c.id}" for c in self.table.columns if self.table.repeats(c) for side in "ab"):
+            hashes = rows.column(name).combine_chunks()
+            if pa.types.is_dictionary(hashes.type):
+                digits = pa.DictionaryArray.from_arrays(hashes.indices, hex_digits(hashes.dictionary))
+            else:
+                digits = hex_digits(hashes)
+            rows = rows.set_column(rows.schema.get_field_index(name), name, digits)
+        return rows
 
     def _distinct(self, rows: pa.Table) -> Longs:
         """Row numbers in order, one of each change: of equal events a whole one before a partial one, then the lowest coordinates."""

@@ -36,7 +36,8 @@ _KINDS = {"insert": INSERT, "upsert": UPSERT, "delete": DELETE, "update": UPDATE
 @dataclass(slots=True)
 class Typed:
     """Rows of one table in one share of a bucket: AT, commit_ts, kind, partial, `a<id>` (values after), `b<id>` (values before), `l<id>`
-    where something is lost (`losses_of`), and HASH of a table without key. A partial row was sent with its handle alone.
+    where something is lost (`losses_of`), and HASH of a table without key. A partial row was sent with its handle alone. Values that repeat
+    (`ArrowTable.repeats`) are hashes as bytes, perhaps as a dictionary.
     """
 
     table: int
@@ -129,7 +130,7 @@ class RowsReading:
         updates = kind == UPDATE
         found, images = dict[str, pa.Array](), dict[int, tuple[TypedColumn, TypedColumn]]()
         for c in table.columns:
-            new, old = after.column(c, table.time_zone), before.column(c, table.time_zone)
+            new, old = (image.column(c, table.time_zone, as_sent=table.repeats(c)) for image in (after, before))
             old = old.or_else(new, updates & ~old.sent)  # docs/reference/protocols.md 5.4
             found[f"a{c.id}"], found[f"b{c.id}"] = new.values, old.values
             images[c.id] = new, old

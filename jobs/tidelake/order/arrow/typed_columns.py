@@ -15,7 +15,7 @@ from tidelake.lake.columns.conversions import converted
 from tidelake.order.arrow.event_groups import inside, numbers
 from tidelake.order.arrow.table_models import ArrowColumn, ArrowTable, CellPosition, Reading
 from tidelake.wire.cells.maxwell_cells import FORM
-from tidelake.wire.hashes import Hashes
+from tidelake.wire.hashes import Hashes, hex_digits
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import SIDES, MaskPlaces, masked_cells, truncated
 
@@ -60,13 +60,13 @@ class RowImages:
         self._cells = lists.values.cast(pa.binary())
         self._none = np.asarray(pc.is_null(lists))
 
-    def column(self, column: ArrowColumn, time_zone: str) -> TypedColumn:
-        """Return a column's values. time_zone: the feed's."""
+    def column(self, column: ArrowColumn, time_zone: str, *, as_sent: bool = False) -> TypedColumn:
+        """Return a column's values, or the cells as they were sent. time_zone: the feed's."""
         position, reading = self._places(column)
         at, sent = self._first + position, position >= 0
         missing = ~sent | self.absent | self._none | (at >= self._end)
         cells = self._cells.take(pa.array(np.where(missing, 0, at), mask=missing))
-        found, lost = _values(cells, reading, column, time_zone)
+        found, lost = (cells, None) if as_sent else _values(cells, reading, column, time_zone)
         return TypedColumn(found, cells, lost, sent & ~self.absent)
 
     def _places(self, column: ArrowColumn) -> tuple[Longs, Longs]:
@@ -136,4 +136,6 @@ def hashed(events: pa.Table, table: ArrowTable, key: bytes) -> pa.Table:
 def shown(cells: pa.Array, column: ArrowColumn) -> pa.Array:
     """Return cells as people may see them: under the column's mask."""
     mask = column.type.mask
+    if mask == "hash":
+        return hex_digits(cells.cast(pa.binary())).cast(pa.binary())
     return truncated(cells, mask, column.type.of_bytes) if mask is not None and mask.startswith("truncate") else cells

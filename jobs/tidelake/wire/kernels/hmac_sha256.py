@@ -1,4 +1,4 @@
-"""Compiled: HMAC-SHA-256 of many short values under one key, as lower-case hex digits (FIPS 180-4, RFC 2104).
+"""Compiled: HMAC-SHA-256 of many short values under one key, 32 bytes each (FIPS 180-4, RFC 2104).
 
 The two padded keys are compressed once; a value of up to 55 bytes then costs two compressions.
 """
@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tidelake.wire.kernels.arrays import Bytes
 from tidelake.wire.kernels.compiled import compiled, inlined_step, step
 
-HEX_DIGITS = 64
-_BLOCK, _DIGEST, _LENGTH = 64, 32, 8  # bytes
+DIGEST = 32  # bytes
+_BLOCK, _LENGTH = 64, 8  # bytes
 _WORDS = npt.NDArray[np.uint32]
 _U = np.uint32
 _START = np.array([0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19], np.uint32)
@@ -27,11 +27,10 @@ _K = np.array(
     dtype=object,
 )
 _K = np.array([int(word, 16) for word in _K], np.uint32)
-_HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
-def hmac_hex(key: bytes, data: Bytes, offsets: npt.NDArray[np.int64]) -> Bytes:
-    """64 hex digits for each value, one behind another. offsets: of the values in data, one more than there are values."""
+def hmac_sha256(key: bytes, data: Bytes, offsets: npt.NDArray[np.int64]) -> Bytes:
+    """The HMAC of each value, one behind another. offsets: of the values in data, one more than there are values."""
     short = hashlib.sha256(key).digest() if len(key) > _BLOCK else key
     padded = np.frombuffer(short.ljust(_BLOCK, b"\0"), np.uint8)
     states = np.empty((3, 8), np.uint32)  # after the inner and the outer key, and the value's own
@@ -39,7 +38,7 @@ def hmac_hex(key: bytes, data: Bytes, offsets: npt.NDArray[np.int64]) -> Bytes:
     for state, pad in zip(states, (0x36, 0x5C), strict=False):
         state[:] = _START
         compress(state, np.bitwise_xor(padded, np.uint8(pad)), 0, words)
-    out = np.empty(HEX_DIGITS * (len(offsets) - 1), np.uint8)
+    out = np.empty(DIGEST * (len(offsets) - 1), np.uint8)
     _all(data, offsets, states, words, block, out)
     return out
 
@@ -95,6 +94,12 @@ def _finish(state: _WORDS, data: Bytes, begin: int, end: int, w: _WORDS, block: 
         compress(state, block, _BLOCK, w)
 
 
+@step
+def _write(state: _WORDS, out: Bytes, at: int) -> None:
+    for i in range(DIGEST):
+        out[at + i] = (state[i >> 2] >> _U(24 - 8 * (i & 3))) & _U(0xFF)
+
+
 @compiled
 def _all(data: Bytes, offsets: npt.NDArray[np.int64], states: npt.NDArray[np.uint32], w: _WORDS, block: Bytes, out: Bytes) -> None:
     state = states[2]
@@ -102,13 +107,9 @@ def _all(data: Bytes, offsets: npt.NDArray[np.int64], states: npt.NDArray[np.uin
         for i in range(8):
             state[i] = states[0, i]
         _finish(state, data, offsets[n], offsets[n + 1], w, block)
-        at = n * HEX_DIGITS
-        for i in range(_DIGEST):  # the digest, before it is hex digits
-            out[at + i] = (state[i >> 2] >> _U(24 - 8 * (i & 3))) & _U(0xFF)
+        at = n * DIGEST
+        _write(state, out, at)  # what the outer key's hash takes
         for i in range(8):
             state[i] = states[1, i]
-        _finish(state, out, at, at + _DIGEST, w, block)
-        for i in range(_DIGEST):
-            byte = (state[i >> 2] >> _U(24 - 8 * (i & 3))) & _U(0xFF)
-            out[at + 2 * i] = _HEX[byte >> _U(4)]
-            out[at + 2 * i + 1] = _HEX[byte & _U(15)]
+        _finish(state, out, at, at + DIGEST, w, block)
+        _write(state, out, at)
