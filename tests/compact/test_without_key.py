@@ -7,18 +7,20 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.lake.histories import Message, publish, resolved, row, row_schema
 from tests.lake.lakes import contents
 from tests.lake.windows import opened
-from tidelake.compact import fold_tables
+from tidelake.compact import fold_files, fold_tables
 from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.lake.columns import survivors
 from tidelake.lake.cut_documents import read_certificate
 from tidelake.lake.folding.units import Unit
 from tidelake.lake.opened import Lake
+from tidelake.spark import workers
 
 pytestmark = pytest.mark.usefixtures("small_hours")
 
@@ -46,6 +48,18 @@ def _levels(lake: Lake) -> list[list[int | None]]:
     """The column of ranges, file by file."""
     files = lake.catalog.load("d.log").table.scan().plan_files()
     return [pq.read_table(t.file.file_path, columns=["level"], partitioning=None)["level"].to_pylist() for t in files]
+
+
+@pytest.mark.parametrize("tables", [1, 2])
+def test_arrow_has_all_cores_where_one_unit_is_folded_alone(tables: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, folded = list[int](), fold_files._folded
+    monkeypatch.setattr(fold_files, "_folded", lambda *given: (found.append(pa.cpu_count()), folded(*given))[1])
+    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: range(7), raising=False)
+    monkeypatch.setattr(workers.os, "cpu_count", lambda: 7)
+    with opened(tmp_path, "".join(SQL.replace("log", f"log{n}") for n in range(tables))) as (made, lake):
+        rows = [row(0, "insert", 10, LOG, ("a", "1", "2"), None, table=f"log{n}") for n in range(tables)]
+        publish(lake, made.add(lake, [*rows, *resolved(15)]))
+    assert found == ([7] if tables == 1 else [pa.cpu_count()] * 2)
 
 
 @pytest.mark.parametrize("seed", range(3))

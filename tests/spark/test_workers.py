@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tidelake.spark.worker_secrets import NONE
-from tidelake.spark.workers import worker
+from tidelake.spark.workers import all_cores, worker
 
 CODE = """
 import gc, sys
@@ -64,3 +66,15 @@ def test_what_spark_sent_to_a_kept_worker_is_acknowledged_at_once(kept: bool, mo
         with worker(NONE):
             found = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
     assert bool(found) == kept
+
+
+def test_the_only_task_of_a_job_may_use_all_cores_and_gives_them_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = pa.cpu_count()
+    monkeypatch.setattr(os, "sched_getaffinity" if sys.platform == "linux" else "cpu_count", lambda *_: 3 if _ == () else range(3))
+    try:
+        pa.set_cpu_count(1)  # as in a worker
+        with all_cores():
+            found = pa.cpu_count()
+        assert (found, pa.cpu_count()) == (3, 1)
+    finally:
+        pa.set_cpu_count(before)

@@ -101,9 +101,12 @@ class BucketFiles:
             if cells is None:
                 out.append(pa.nulls(rows, field.type))
                 continue
+            if order is None:
+                out.append(cells)
+                continue
             whole = cells.combine_chunks()
             del cells
-            out.append(whole if order is None else whole.take(order))
+            out.append(whole.take(order))
         return pa.Table.from_arrays(out, names=self._schema.names)
 
     def _upload(self, file: OpenFile) -> Uploaded:

@@ -25,6 +25,7 @@ from tidelake.lake.columns.survivors import KeyTwice
 from tidelake.lake.folding.units import Unit, sides_of
 from tidelake.spark.parquet_files import kept_if_whole
 from tidelake.spark.position_deletes import write_position_deletes
+from tidelake.spark.workers import all_cores
 
 FOLDED = pa.schema(
     [
@@ -94,6 +95,8 @@ def fold_units(tables: Mapping[int, TableJob], units: Sequence[Unit]) -> Iterato
         OrderError: UNSUPPORTED_DDL: values of a column cannot be converted.
     """
     with ExitStack() as uploads:
+        if any(unit.alone for unit in units):
+            uploads.enter_context(all_cores())
         rows = list[dict[str, Any]]()
         for unit in units:
             store = open_store(tables[unit.table].location)

@@ -47,6 +47,20 @@ def acknowledge() -> None:
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
+@contextmanager
+def all_cores() -> Iterator[None]:
+    """Let Arrow use as many threads as this process may use cores, for the only task of a job.
+
+    In a worker it has one otherwise: Spark sets OMP_NUM_THREADS to `spark.task.cpus`, which Arrow heeds.
+    """
+    before = pa.cpu_count()
+    pa.set_cpu_count(len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1)
+    try:
+        yield
+    finally:
+        pa.set_cpu_count(before)
+
+
 def settle() -> None:
     """Make the work that Spark does before a reused worker's next task cheap.
 
