@@ -114,10 +114,9 @@ class Masker:
         masked = masked_cells([(out.column(side), places) for side, (_, places) in found.items()], self.hashes)
         for (side, said), (new, _), cells in zip(SIDES.items(), found.values(), masked, strict=True):
             out = out.set_column(at(said), EVENT.field(said), new).set_column(at(side), EVENT.field(side), cells)
-        used = {i for c in SIDES.values() for i in pc.unique(out.column(c).drop_null()).to_pylist()}
-        new = schema_rows(self.row_schemas[i] for i in used - self.told)
-        self.told.update(used)
-        return pa.concat_batches([out, new]) if new.num_rows else out
+        untold = {i for c in SIDES.values() for i in pc.unique(out.column(c).drop_null()).to_pylist()} - self.told
+        self.told.update(untold)
+        return pa.concat_batches([out, schema_rows(self.row_schemas[i] for i in untold)]) if untold else out
 
     def _places(self, events: pa.RecordBatch, said: str) -> tuple[pa.Array, MaskPlaces]:
         """Return the schemas of one side's masked images, and which cells to mask."""

@@ -23,7 +23,7 @@ from tidelake.history.event import RowSchema
 from tidelake.history.names import KnownNames, same_name
 from tidelake.history.window import sent_type
 from tidelake.wire.hashes import HASH_DIGITS, Hashes, content_of
-from tidelake.wire.kernels.arrays import Longs
+from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
 
 SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
@@ -32,6 +32,8 @@ _DOCUMENTED = re.compile(r" /\* mask (\S+) \*/$")
 _ID = b"tidelake: the id of a mask key"
 _TRUNCATE = re.compile(r"truncate\((\d+)\)")
 _CONTINUES, _CONTINUED = 0xC0, 0x80  # of UTF-8: (byte & _CONTINUES) == _CONTINUED is no first byte of a character
+_NO_VALUE = -1
+_NOWHERE = np.zeros(0, np.int64)
 MaskPlaces = dict[str, list[tuple[Longs, int]]]  # by mask: rows, and which of their cells
 _M = TypeVar("_M")
 
@@ -136,29 +138,53 @@ def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], hashes: Hashe
         sides: Images, and by kind of mask the rows and the position of the cell in their lists.
         hashes: Hashes values.
     """
-    flat = pa.concat_arrays([images.values for images, _ in sides])
-    first = np.cumsum([0, *(len(images.values) for images, _ in sides)]).tolist()
-    source, parts, gone = np.arange(len(flat)), [flat], np.zeros(len(flat), np.bool_)
+    chosen, parts, count = [list[tuple[Longs, Longs]]() for _ in sides], [pa.array([], pa.binary())], 0
     for kind in dict.fromkeys(kind for _, places in sides for kind in places):
-        at = np.concatenate([n + _inside(images, *w) for n, (images, p) in zip(first, sides, strict=False) for w in p.get(kind, ())])
-        if kind in ("null", "drop"):
-            gone[at] = True
-            continue
-        plain = flat.take(pa.array(at))
-        if kind.startswith("hash"):
-            part, places = hashes.of(plain)
-            gone[at] = np.asarray(places.is_null())
-            source[at] = sum(map(len, parts)) + np.asarray(places.fill_null(0))
-        else:
-            part = _replaced(plain, kind.removesuffix(_OF_BYTES), b"", kind.endswith(_OF_BYTES))
-            source[at] = sum(map(len, parts)) + np.arange(len(at))
-        parts.append(part)
-    cells = pa.concat_arrays(parts).take(pa.array(source, pa.int64(), mask=gone))
-    out = []
-    for n, (images, _) in zip(first, sides, strict=False):
-        offsets = pa.array(np.asarray(images.offsets), pa.int32())
-        out.append(pa.ListArray.from_arrays(offsets, cells.slice(n, len(images.values)), mask=images.is_null()))
-    return out
+        at = [np.concatenate([_NOWHERE, *(_inside(images, *w) for w in places.get(kind, ()))]) for images, places in sides]
+        which = np.full(sum(map(len, at)), _NO_VALUE)
+        if kind not in ("null", "drop"):
+            cells = pa.concat_arrays([images.values.take(pa.array(a)) for (images, _), a in zip(sides, at, strict=True)])
+            part, places_in = hashes.of(cells) if kind.startswith("hash") else _cut(cells, kind)
+            there = np.asarray(places_in.is_valid())
+            which[there] = count + np.asarray(places_in.drop_null())
+            parts.append(part)
+            count += len(part)
+        for mine, own, values in zip(chosen, at, np.split(which, np.cumsum([len(a) for a in at])[:-1]), strict=True):
+            mine.append((own, values))
+    values = pa.concat_arrays(parts)
+    return [_with(images, mine, values) for (images, _), mine in zip(sides, chosen, strict=True)]
+
+
+def _cut(cells: pa.BinaryArray, kind: str) -> tuple[pa.BinaryArray, pa.Int64Array]:
+    """The cells truncated, and for each the place of its own among them; NULL stays NULL."""
+    found = _replaced(cells, kind.removesuffix(_OF_BYTES), b"", kind.endswith(_OF_BYTES))
+    return found, pa.array(np.arange(len(found)), mask=np.asarray(found.is_null()))
+
+
+def _with(images: pa.ListArray, chosen: Sequence[tuple[Longs, Longs]], values: pa.BinaryArray) -> pa.ListArray:
+    """The images with other cells. chosen: places of cells, and the place of the value of each, or _NO_VALUE for NULL."""
+    from tidelake.wire.kernels.replaced import replaced  # compiles
+
+    at, which = (np.concatenate([_NOWHERE, *(c[n] for c in chosen)]) for n in (0, 1))
+    if not len(at):
+        return images
+    if (np.diff(at) <= 0).any():  # of several columns
+        at, first = np.unique(at, return_index=True)
+        which = which[first]
+    cells = images.values
+    data, offsets = replaced(_column(cells), at, which, _column(values))
+    there = np.array(cells.is_valid())
+    there[at] = which != _NO_VALUE
+    bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    new = pa.Array.from_buffers(pa.binary(), len(cells), [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
+    return pa.Array.from_buffers(images.type, len(images), images.buffers()[:2], offset=images.offset, children=[new])
+
+
+def _column(cells: pa.BinaryArray) -> tuple[Bytes, Ints]:
+    """The bytes of cells, and where each begins in them, and the end of the last."""
+    _, offsets, data = cells.buffers()
+    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+    return content, np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
 
 
 _OF_BYTES = " of bytes"
