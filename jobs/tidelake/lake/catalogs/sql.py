@@ -3,14 +3,15 @@ every table.
 
 An hour loads each table a dozen times and commits to it four times. The catalog's row says which metadata file is current, so it is asked
 every time; a metadata file never changes under its name. Both statements on that row are SQLAlchemy's Core: through its ORM, they take
-longer than the rest of a load, and half as long as the rest of a commit that only moves a branch.
+longer than the rest of a load, and half as long as the rest of a commit that only moves a branch. Copies of metadata share their parts:
+pyiceberg copies all of it three times a commit, which would take longer with each snapshot that is retained.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from pyiceberg.catalog import Catalog
@@ -19,7 +20,7 @@ from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import CommitTableResponse, Table
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 from sqlalchemy import bindparam, select, update
@@ -36,6 +37,11 @@ _MOVE = (
     .where(*_THERE, _ROW.c.metadata_location == bindparam("base"))
     .values(metadata_location=bindparam("to"), previous_metadata_location=bindparam("base"))
 )
+
+
+class _SharedMetadata(TableMetadataV2):
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        return self.model_copy()
 
 
 class SharedSqlCatalog(SqlCatalog):
@@ -88,6 +94,8 @@ class SharedSqlCatalog(SqlCatalog):
         known = self._known.get(location)
         if known is None:
             known = FromInputFile.table_metadata(self._io_at(location).new_input(location))
+            if isinstance(known, TableMetadataV2):
+                known = _SharedMetadata.model_construct(**dict(known))
             self._keep(location, known)
         return known
 
