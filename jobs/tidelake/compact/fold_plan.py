@@ -82,7 +82,7 @@ def _plan(work: FoldWork, number: int) -> FoldPlan:
     appends = work.goes_on and not fold.key and changes is not None and changes.only_inserts
     there = target.base is not None and target.base_snapshot is not None and fold.emptied_ts <= fold.applied_ts and not appends
     base = TableAt(target.base, target.base_snapshot) if there and target.base and target.base_snapshot is not None else None
-    logged = TableAt(changes.table, changes.snapshot_id) if changes else None
+    logged = TableAt(changes.table, changes.snapshot_id, changes.after) if changes else None
     images = None
     if fold.key and changes is not None:
         images = images_of(fold, target.base.columns(target.base_snapshot) if target.base else None, counts)

@@ -61,10 +61,14 @@ class FoldTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangelogSlice:
-    """A table's staged changelog. counts: of the changes that are folded; None if some are of earlier windows."""
+    """A table's staged changelog.
+
+    after: the snapshot before the changes that are folded; counts: of these changes. Both are None if some are of earlier windows.
+    """
 
     table: LakeTable
     snapshot_id: int
+    after: int | None
     counts: TableCounts | None
 
     @property

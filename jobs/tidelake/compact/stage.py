@@ -85,9 +85,9 @@ def _work(lake: Lake, staged: Staged, i: Incarnation, base: tuple[int, TableCut 
     )
     changes, earlier = None, staged.cut.changelogs.get(i.id)
     if advance is not None:
-        of_window = counts if since == staged.cut.applied_ts else None
-        changes = ChangelogSlice(table=catalog.load(advance.identifier), snapshot_id=advance.to, counts=of_window)
+        after, of_window = (advance.base, counts) if since == staged.cut.applied_ts else (None, None)
+        changes = ChangelogSlice(table=catalog.load(advance.identifier), snapshot_id=advance.to, after=after, counts=of_window)
     elif since < staged.cut.applied_ts and earlier is not None:
-        changes = ChangelogSlice(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, counts=None)
+        changes = ChangelogSlice(table=catalog.load(earlier.identifier), snapshot_id=earlier.snapshot_id, after=None, counts=None)
     buckets = advance.buckets if advance else earlier.buckets if earlier else 1
     return work_of(catalog, fold, changes, snapshot, staged.cut.run, buckets, needed)

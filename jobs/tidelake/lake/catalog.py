@@ -19,7 +19,7 @@ from pyiceberg import exceptions
 from pyiceberg.catalog import Catalog as IcebergCatalog
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table import Table
+from pyiceberg.table import IncrementalAppendScan, Table
 from pyiceberg.table.refs import SnapshotRefType
 from pyiceberg.table.sorting import SortField, SortOrder
 from pyiceberg.table.update import AssertRefSnapshotId, RemoveSnapshotRefUpdate, SetCurrentSchemaUpdate, SetSnapshotRefUpdate
@@ -158,22 +158,19 @@ class LakeTable:
 
     def added(self, base: int, to: int, columns: Sequence[str], where: Where | None = None, limit: int | None = None) -> pa.Table:
         """Return matching rows appended after snapshot `base`, up to and including snapshot `to`, in memory; no more than `limit`."""
-        scan = self.table.incremental_append_scan(
-            from_snapshot_id_exclusive=base,
-            to_snapshot_id_inclusive=to,
-            row_filter=filter_of(where or {}),
-            selected_fields=tuple(columns),
-            limit=limit,
-        )
-        return scan.to_arrow()
+        return self._appended(base, to, row_filter=filter_of(where or {}), selected_fields=tuple(columns), limit=limit).to_arrow()
 
-    def files(self, where: Where, bounds: Sequence[str | int], snapshot_id: int) -> Iterator[FileFacts]:
+    def _appended(self, base: int, to: int, **options: Any) -> IncrementalAppendScan:
+        return self.table.incremental_append_scan(from_snapshot_id_exclusive=base, to_snapshot_id_inclusive=to, **options)
+
+    def files(self, where: Where, bounds: Sequence[str | int], snapshot_id: int, after: int | None = None) -> Iterator[FileFacts]:
         """Yield the data files that may hold matching rows, with facts from the table's metadata. No data file is opened.
 
-        bounds: names or field ids of the columns whose bounds are wanted.
+        bounds: names or field ids of the columns whose bounds are wanted; after: leave out files appended up to this snapshot.
         """
-        fields = {c: self.table.schema().find_field(c) for c in bounds}
-        for task in self.table.scan(filter_of(where), snapshot_id=snapshot_id).plan_files():
+        fields, matching = {c: self.table.schema().find_field(c) for c in bounds}, filter_of(where)
+        whole = self.table.scan(matching, snapshot_id=snapshot_id)
+        for task in (whole if after is None else self._appended(after, snapshot_id, row_filter=matching)).plan_files():
             lower, upper = bounds_of(fields, task.file.lower_bounds), bounds_of(fields, task.file.upper_bounds)
             values = task.file.partition
             partition = tuple(values[i] for i in range(len(values)))

@@ -44,7 +44,7 @@ def change_files(changes: TableAt | None, table: TableFold, buckets: BucketOnly 
     after, until = table.rules.after_ts, table.rules.until_ts
     where = {"_commit_ts": After(after, until), "_commit_at": After(at(max(after, 0)) - timedelta(milliseconds=1), at(until))}
     leading = _leading(table.rules.leading, table.changes)
-    files = list(changes.table.files(where, leading, changes.snapshot_id))
+    files = list(changes.table.files(where, leading, changes.snapshot_id, changes.after))
     return SideFiles(files, _is_bucketed(changes, table.changes, buckets), *leading)
 
 

@@ -18,10 +18,11 @@ from tidelake.wire.masks import mask_key, masked_text
 
 @dataclass(frozen=True, slots=True)
 class TableAt:
-    """A physical table at a snapshot."""
+    """A physical table at a snapshot. after: only rows that were appended after this snapshot are wanted."""
 
     table: LakeTable
     snapshot_id: int
+    after: int | None = None
 
 
 def table_fold(
