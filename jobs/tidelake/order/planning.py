@@ -182,7 +182,12 @@ def first_buckets(plan: PlannedWindow, i: Incarnation) -> int:
     key made the table, the rows of its former life.
     """
     own = plan.lake.feed.tables.get(i.name)
-    return own.buckets if own and own.buckets else min(_MOST_BUCKETS, 1 << max(0, (_bucket_rows(plan, i) // _BUCKET_ROWS).bit_length()))
+    return own.buckets if own and own.buckets else buckets_for(_bucket_rows(plan, i))
+
+
+def buckets_for(rows: int) -> int:
+    """Return the number of buckets of a table that begins with so many rows."""
+    return min(_MOST_BUCKETS, 1 << (rows // _BUCKET_ROWS).bit_length())
 
 
 def _bucket_rows(plan: PlannedWindow, i: Incarnation) -> int:
