@@ -62,16 +62,17 @@ def written(spark: Callable[[], SparkSession], catalog: LakeCatalog, staged: Sta
     """
     changelogs, tables = staged.changelogs, staged.cut.catalog.incarnations
 
-    def loaded(i: str) -> tuple[LakeTable, list[str]]:
+    def counted(i: str) -> WrittenCounts | list[str]:
+        """The numbers of a small changelog, the key's columns of another."""
         table = catalog.load(changelogs[i].identifier)
         have = holders(table.columns())
-        return table, [have[k][0].name for k in tables[i].key]
+        keys = [have[k][0].name for k in tables[i].key]
+        return _here(table, keys, changelogs[i]) if staged.counts[i].changes <= AT_HAND else keys
 
     with ThreadPoolExecutor(THREADS) as pool:
-        found = dict(zip(changelogs, pool.map(loaded, changelogs), strict=True))
-        few = [i for i in changelogs if staged.counts[i].changes <= AT_HAND]
-        here = dict(zip(few, pool.map(lambda i: _here(*found[i], changelogs[i]), few), strict=True))
-    return here | _by_spark(spark, {i: (changelogs[i], keys) for i, (_, keys) in found.items() if i not in here})
+        found = dict(zip(changelogs, pool.map(counted, changelogs), strict=True))
+    here = {i: f for i, f in found.items() if not isinstance(f, list)}
+    return here | _by_spark(spark, {i: (changelogs[i], keys) for i, keys in found.items() if isinstance(keys, list)})
 
 
 def _here(table: LakeTable, keys: Sequence[str], a: Advance) -> WrittenCounts:

@@ -24,6 +24,7 @@ from tidelake.order.arrow.invalid_examples import Example
 from tidelake.order.arrow.rows_reader import OrderJob, RowsReader
 from tidelake.order.arrow.rows_reading import NO_BUCKET
 from tidelake.order.arrow.table_jobs import arrow_table
+from tidelake.order.arrow.table_models import ArrowTable
 from tidelake.order.changelogs import advanced, counts_of, open_changelog
 from tidelake.order.event_keys import event_keys
 from tidelake.order.repeated_offsets import Again
@@ -71,6 +72,15 @@ class Ordering:
     deletes: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A changelog: its name, where the branch begins, and what workers need to know. Not its metadata, which grows with its snapshots."""
+
+    identifier: str
+    base: int
+    described: ArrowTable
+
+
 def stage_by_workers(workers: WorkersFor, o: Ordering, todo: Sequence[Sized]) -> list[StagedTable]:
     """Stage the changelogs of these tables. workers: read the events' files.
 
@@ -86,27 +96,33 @@ def stage_by_workers(workers: WorkersFor, o: Ordering, todo: Sequence[Sized]) ->
     events = event_keys(o.events, o.hours)
     ordering = workers(events.values())
     with ThreadPoolExecutor(THREADS) as pool:
-        opened = list(pool.map(lambda t: open_changelog(o.catalog, t[0], o.previous.get(t[0].incarnation.id), o.kept), todo))
-        files, outcomes = _run(ordering, _job(ordering, o, events, todo, [target for target, _ in opened]))
+        opened = list(pool.map(lambda t: _open(o, t, ordering.tasks), todo))
+        files, outcomes = _run(ordering, _job(ordering, o, events, todo, [a.described for a in opened]))
         for n, (table, _) in enumerate(todo):
             if (partial := outcomes.get(n, TableOutcome()).counted.get("partial", 0)) and not table.incarnation.key:
-                _remove([(opened[k][0], found) for k, found in files.items()])
+                _remove([(opened[k].described.location, found) for k, found in files.items()])
                 raise _without_key(table, partial)
 
         def finish(n: int) -> StagedTable:
-            return _finished(o, todo[n][0], *opened[n], files.get(n, []), outcomes.get(n, TableOutcome()))
+            return _finished(o, todo[n][0], opened[n], files.get(n, []), outcomes.get(n, TableOutcome()))
 
         return list(pool.map(finish, range(len(todo))))
 
 
-def _finished(
-    o: Ordering, table: TableRows, target: LakeTable, base: int, files: Sequence[WrittenFile], outcome: TableOutcome
-) -> StagedTable:
+def _open(o: Ordering, sized: Sized, tasks: int) -> _Opened:
+    table, rows = sized
+    target, base = open_changelog(o.catalog, table, o.previous.get(table.incarnation.id), o.kept)
+    return _Opened(identifier=target.identifier, base=base, described=arrow_table(table, target, rows, tasks))
+
+
+def _finished(o: Ordering, table: TableRows, opened: _Opened, files: Sequence[WrittenFile], outcome: TableOutcome) -> StagedTable:
     """Commit a table's files."""
-    change = None
+    identifier, base, change = opened.identifier, opened.base, None
     if files:
-        staged = stage_files(o.catalog, target.identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
+        staged = stage_files(o.catalog, identifier, o.branch, base, (), files, {"tidelake.run": o.branch})
         target, change = staged.table, staged.change
+    else:
+        target = o.catalog.load(identifier)
     advance, written = advanced(o.catalog, table, target, o.branch, base, o.previous.get(table.incarnation.id))
     if advance is not None:
         advance = advance.model_copy(update={"files": change})
@@ -131,16 +147,15 @@ def _without_key(table: TableRows, partial: int) -> OrderError:
     )
 
 
-def _remove(written: Sequence[tuple[LakeTable, Sequence[WrittenFile]]]) -> None:
-    """Delete files that no commit will name."""
-    for target, files in written:
-        store = open_store(target.table.location())
+def _remove(written: Sequence[tuple[str, Sequence[WrittenFile]]]) -> None:
+    """Delete files that no commit will name. written: location of a table, its files."""
+    for location, files in written:
+        store = open_store(location)
         for file in files:
             store.delete(file.path)
 
 
-def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], targets: Sequence[LakeTable]) -> OrderJob:
-    described = [arrow_table(t, target, rows, workers.tasks) for (t, rows), target in zip(tables, targets, strict=True)]
+def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Sequence[Sized], described: Sequence[ArrowTable]) -> OrderJob:
     shares = [t.buckets * t.shares for t in described]
     weights = {f"{n} {s}": rows * _ROW_BYTES // shares[n] for n, (_, rows) in enumerate(tables) for s in range(shares[n])}
     spread = [[0] * many for many in shares]
@@ -164,7 +179,7 @@ def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Seque
         parts=parts,
         after_ts=o.rules.after_ts,
         until_ts=o.rules.until_ts,
-        tables=described,
+        tables=list(described),
         tasks=spread,
         again=list(o.again),
         aside=list(o.aside),
