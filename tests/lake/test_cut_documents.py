@@ -12,11 +12,14 @@ from tests.publish.one_cut import check, intent_of
 from tidelake.config.lake_paths import certificate_key, cut_key, intent_key
 from tidelake.errors import StorageError
 from tidelake.io.storage import open_store
+from tidelake.lake.cut import Cut, FilesDigest
 from tidelake.lake.cut_documents import read_certificate, read_cut
 from tidelake.lake.cuts import base_of, newest_cut
 from tidelake.lake.opened import Lake
 from tidelake.publish.recovery import recover
 from tidelake.publish.steps import carry_out, declare
+
+LISTED = FilesDigest(sha256="00", files=1, size=1, rows=1)
 
 
 @pytest.fixture
@@ -87,3 +90,15 @@ def test_a_damaged_intent_that_is_not_carried_out_is_named(lake: Lake) -> None:
     lake.store.write(intent_key("shop", 1), b"")
     with pytest.raises(StorageError, match=r"publish/shop/00000001.json \(empty\) cannot be read"):
         recover(lake.catalog, lake.store, "shop")
+
+
+def test_a_copy_of_a_cut_has_dicts_of_its_own_and_shares_what_they_hold() -> None:
+    one = Cut(
+        feed="f", seq=1, hour="2026-01-05T10", applied_ts=1, resolved_ts=2, run="r", version="v", files={"a": LISTED}, open_hours=["h"]
+    )
+    other = one.copied()
+    other.files |= {"b": LISTED}
+    other.open_hours.append("i")
+    assert (list(one.files), one.open_hours) == (["a"], ["h"])
+    assert other.files["a"] is one.files["a"]
+    assert other.model_copy(update={"files": one.files, "open_hours": one.open_hours}) == one

@@ -118,7 +118,7 @@ def _rebuilt_cut(store: Store, feed: str, seq: int) -> Cut:
     snapshots, changelogs = ({i: TableCut.model_validate(t) for i, t in said[part].items()} for part in ("tables", "changelogs"))
     metadata = intent.cut.metadata | metadata_of(members(store, key, proof))
     own = {"published_at_ms": said["published_at_ms"], "snapshots": snapshots, "changelogs": changelogs, "metadata": metadata}
-    return intent.cut.model_copy(deep=True, update=own)
+    return intent.cut.model_copy(update=own)
 
 
 def abandoned(feed: str, seq: int) -> StorageError:

@@ -14,7 +14,7 @@ from tidelake.publish.steps import placed, plan_moves
 
 def intent_of(feed: Feed, staged: Staged, folded: dict[str, Folded]) -> Intent:
     """Return the intent that publishes these folded tables and staged changelogs. folded: by incarnation."""
-    cut = staged.cut.model_copy(deep=True)
+    cut = staged.cut.copied()
     alive = {i.id: i for i in cut.catalog.alive()}
     gone = {i: t for i, t in cut.snapshots.items() if i not in alive}
     cut.snapshots = {i: folded[i].table if i in folded else t for i, t in cut.snapshots.items() if i in alive}

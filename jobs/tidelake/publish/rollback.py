@@ -215,8 +215,7 @@ def _load(catalog: LakeCatalog, places: _Places, t: TableCut) -> LakeTable:
 def _intent(lake: Lake, plan: RolledBack, places: _Places, fence: int) -> Intent:
     target, gone = places.target, places.gone
     wanted = {u: t.identifier for u, t in places.wanted.items()} | {u: retired(places.now[u], u) for u in gone}
-    cut = target.model_copy(
-        deep=True,
+    cut = target.copied().model_copy(
         update={
             "seq": plan.seq,
             "parent_seq": target.seq,

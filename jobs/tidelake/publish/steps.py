@@ -60,7 +60,7 @@ def refuse_abandoned(store: Store, intent: Intent) -> None:
 
 def _final(catalog: LakeCatalog, store: Store, intent: Intent) -> Cut:
     places = {m.uuid: m for m in intent.moves}
-    cut = intent.cut.model_copy(deep=True)
+    cut = intent.cut.copied()
     finals: dict[str, int] = {}
     for r in intent.returns:
         cut.metadata[r.uuid] = _return(catalog, r, places.get(r.uuid), intent.cut.seq)
