@@ -16,11 +16,10 @@ from tidelake.io.object_store import ObjectInfo
 from tidelake.io.storage import Store
 from tidelake.pages.hour_states import HourHead, read_head
 from tidelake.tso import format_hour, parse_hour
-from tidelake.validate.quality.facts import HourFacts, TableFacts
-from tidelake.validate.quality.trends import HOURS
+from tidelake.validate.quality.facts import HourFacts
+from tidelake.validate.quality.trends import HOURS, outline
 
 _THREADS = 16  # heads that are read at a time
-_OPS = ("inserts", "updates", "deletes", "upserts")
 
 
 class Reports:
@@ -68,7 +67,7 @@ class Reports:
     def facts(self, hour: str) -> HourFacts | None:
         """Return the facts of an hour, None without a document. Raises DamageError."""
         facts = find_document(self.store, quality_key(self.feed, hour), HourFacts)
-        self._outlines[hour] = _outline(facts) if facts is not None else None
+        self._outlines[hour] = outline(facts) if facts is not None else None
         return facts
 
     def readable(self, hour: str) -> HourFacts | None:
@@ -112,12 +111,6 @@ class Reports:
     def _hours(self, first: str, last: str) -> list[str]:
         """Return the hours with a report from one month up to and including another."""
         return list(chain.from_iterable(self.of_month(m) for m in months_between(first, last)))
-
-
-def _outline(facts: HourFacts) -> HourFacts:
-    """Return what plots show of an hour: its facts with all tables in one."""
-    total = TableFacts.model_validate({op: sum(getattr(t, op) for t in facts.tables.values()) for op in _OPS})
-    return facts.model_copy(update={"tables": {"": total}, "checks": [], "ddl": [], "findings": [], "late": {}, "redo": None})
 
 
 def month_before(month: str) -> str:

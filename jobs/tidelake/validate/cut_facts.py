@@ -10,32 +10,30 @@ from tidelake.lake.cut_hours import HourCut, cuts_by_hour
 from tidelake.lake.opened import Lake
 from tidelake.tso import parse_hour, physical_ms
 from tidelake.validate.quality.facts import DdlFacts, FindingFacts, HourFacts, RedoFacts, RedoneTable, RejectedFacts, TableFacts
-
-HISTORY = 48  # number of hours in the plots
+from tidelake.validate.quality.trends import HOURS, outline
 
 
 class CutFacts:
-    """Facts of the cut that counts for an hour: the newest one, also if a redo replaced it. Each certificate is read once."""
+    """Facts of the cut that counts for an hour: the newest one, also if a redo replaced it."""
 
     def __init__(self, lake: Lake) -> None:
         self._store, self._feed = lake.store, lake.feed.name
         self._cuts = cuts_by_hour(lake.catalog, self._feed)
-        self._facts: dict[str, HourFacts | None] = {}
+        self._outlines: dict[str, HourFacts | None] = {}
 
     def of(self, hour: str) -> HourFacts | None:
         """Return the facts of the cut that ends with the hour; None if there is none, or its certificate is lost."""
-        if hour in self._cuts and hour not in self._facts:
-            self._facts[hour] = self._read(self._cuts[hour])
-        return self._facts.get(hour)
+        cut = self._cuts.get(hour)
+        certificate = find_certificate(self._store, self._feed, cut.seq) if cut is not None else None
+        return _of_certificate(certificate, cut) if cut is not None and certificate is not None else None
 
     def before(self, hour: str) -> list[HourFacts]:
-        """Return the facts of the last hours before this one, oldest first."""
-        earlier = sorted(h for h in self._cuts if h < hour)[-HISTORY:]
-        return [facts for h in earlier if (facts := self.of(h)) is not None]
-
-    def _read(self, cut: HourCut) -> HourFacts | None:
-        certificate = find_certificate(self._store, self._feed, cut.seq)
-        return _of_certificate(certificate, cut) if certificate is not None else None
+        """Return what plots show of the last hours before this one, oldest first: their facts with all tables in one."""
+        for h in (earlier := sorted(h for h in self._cuts if h < hour)[-HOURS:]):
+            if h not in self._outlines:
+                facts = self.of(h)
+                self._outlines[h] = outline(facts) if facts is not None else None
+        return [facts for h in earlier if (facts := self._outlines[h]) is not None]
 
 
 def table_facts(counts: dict[str, Any]) -> TableFacts:

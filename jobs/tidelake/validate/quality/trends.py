@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from markupsafe import Markup
 
 from tidelake.tso import format_hour, parse_hour
-from tidelake.validate.quality.facts import HourFacts
+from tidelake.validate.quality.facts import HourFacts, TableFacts
 from tidelake.validate.quality.plots import COLOURS, Plot, Series, line, stacked
 
 HOURS = 48  # maximum number of hours that are drawn, up to the current one
@@ -53,6 +53,12 @@ def trends(current: HourFacts, history: Sequence[HourFacts]) -> Trends:
         for p, svg in drawn
     ]
     return Trends(figures=figures, facts=known)
+
+
+def outline(facts: HourFacts) -> HourFacts:
+    """Return what plots show of an hour: its facts with all tables in one. Facts of thousands of tables take 25 MB."""
+    total = TableFacts.model_validate({op: changed_rows(facts, op) for op in _OPS})
+    return facts.model_copy(update={"tables": {"": total}, "checks": [], "ddl": [], "findings": [], "late": {}, "redo": None})
 
 
 def quarantined(facts: HourFacts) -> int:
