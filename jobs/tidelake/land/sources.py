@@ -16,7 +16,7 @@ from tidelake.errors import StorageError
 from tidelake.io.storage import Store
 from tidelake.land.store.manifest import SourceFile
 from tidelake.land.store.ranges import Range
-from tidelake.land.store.seen import Seen
+from tidelake.land.store.seen import PartitionSeen
 from tidelake.land.tags import check_tags
 from tidelake.land.timed import OffsetSpan
 
@@ -33,7 +33,7 @@ class Task:
     topic: str
     number: int
     sources: Sequence[SourceObject]
-    seen: Callable[[], Seen]
+    seen: Callable[[], PartitionSeen]
     tagged: bool = False
     span: OffsetSpan | None = None
 

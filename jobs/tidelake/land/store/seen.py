@@ -16,7 +16,7 @@ from tidelake.wire.statements import WITHOUT_DDL, may_hold_statements
 
 
 @dataclass(slots=True)
-class Seen:
+class PartitionSeen:
     """Takes messages in the order of their offsets, for `facts`. options: the feed's, if statements are counted."""
 
     protocol: str
@@ -45,7 +45,7 @@ class Seen:
         return others.model_copy(update={"watermarks": self.watermarks, "statements": counted})
 
 
-def seen_in(feed: Feed) -> Seen:
+def seen_in(feed: Feed) -> PartitionSeen:
     """Return what takes a partition's messages. Statements are counted where decode needs them before rows, because it masks columns."""
     counted = marks_at_decode(feed) and feed.protocol not in WITHOUT_DDL
-    return Seen(feed.protocol, feed.options if counted else None)
+    return PartitionSeen(feed.protocol, feed.options if counted else None)

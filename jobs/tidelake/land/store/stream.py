@@ -18,7 +18,7 @@ from tidelake.land.store import objects
 from tidelake.land.store.manifest import PartitionFacts
 from tidelake.land.store.objects import Draft, ObjectWriter
 from tidelake.land.store.ranges import Range, holes, minus, runs, union
-from tidelake.land.store.seen import Seen
+from tidelake.land.store.seen import PartitionSeen
 from tidelake.land.store.spool import CONTENT, payload
 
 Completed = Callable[..., Draft]  # completes an object; takes the offsets that it covers
@@ -31,7 +31,7 @@ class ObjectCutter:
     of the messages' content, None for nothing.
     """
 
-    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], seen: Seen | None = None) -> None:
+    def __init__(self, folder: Path, new: Callable[[Path], ObjectWriter], seen: PartitionSeen | None = None) -> None:
         self._folder, self._new, self._seen = folder, new, seen
         self._objects = 0
         self._writer: ObjectWriter | None = None
