@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.manifest import (
@@ -21,12 +22,14 @@ from pyiceberg.manifest import (
     ManifestWriterV2,
 )
 from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.schema import Schema
 from pyiceberg.table import Transaction
 from pyiceberg.table.delete_file_index import DeleteFileIndex
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _ManifestMergeManager, _MergeAppendFiles
 
 from tidelake.errors import StorageError
+from tidelake.lake.catalogs.avro import entry_schema
 from tidelake.spark.spread import THREADS
 
 
@@ -76,13 +79,22 @@ def add_snapshot(change: Transaction, branch: str, files: FileChange) -> list[st
     return sorted(f.file_path for f in snapshot._deleted_data_files)
 
 
-class _DeleteManifest(ManifestWriterV2):
+class _Manifest(ManifestWriterV2):
+    """A manifest of data files or of delete files."""
+
+    def __init__(self, content: ManifestContent, *given: Any) -> None:
+        super().__init__(*given)
+        self._content = content
+
     def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
+        return self._content
 
     @property
     def _meta(self) -> dict[str, str]:
-        return super()._meta | {"content": "deletes"}
+        return super()._meta | {"content": "data" if self._content == ManifestContent.DATA else "deletes"}
+
+    def _with_partition(self, format_version: Literal[1, 2, 3]) -> Schema:
+        return entry_schema(format_version, self._spec.partition_type(self._schema))
 
 
 class _Snapshot(_MergeAppendFiles):
@@ -96,9 +108,7 @@ class _Snapshot(_MergeAppendFiles):
         self._predicate = files.where
 
     def new_manifest_writer(self, spec: PartitionSpec) -> ManifestWriter:
-        if self._writes == ManifestContent.DATA:
-            return super().new_manifest_writer(spec)
-        return _DeleteManifest(spec, self.schema(), self.new_manifest_output(), self.snapshot_id, self._compression)
+        return _Manifest(self._writes, spec, self.schema(), self.new_manifest_output(), self.snapshot_id, self._compression)
 
     def _manifests(self) -> list[ManifestFile]:
         kept = self._existing_manifests()
