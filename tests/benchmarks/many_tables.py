@@ -62,8 +62,13 @@ def measure(console: Console, size: Size) -> list[tuple[Line, Written]]:
             before = documents(folder / "lake")
             line = line_of(folder)
             found.append((line, Written.between(before, documents(folder / "lake"), folder / "lake")))
-            console.print(f"  hour {number}: {line['stages'][WHOLE]['seconds']:.1f} s", style="dim")
+            console.print(f"  hour {number}: {line['stages'][WHOLE]['seconds']:.1f} s, driver {_driver(line):,.0f} MiB", style="dim")
         return found
+
+
+def _driver(line: Line) -> float:
+    used: list[float] = [stage["driver"] for name, stage in line["stages"].items() if name != WHOLE]
+    return max(used) / MIB
 
 
 def _show(console: Console, found: list[tuple[Line, Written]]) -> None:
@@ -72,9 +77,8 @@ def _show(console: Console, found: list[tuple[Line, Written]]) -> None:
     folders = sorted({name for _, written in found for name in written.nbytes})
     kinds = Table("hour", *folders, box=None, pad_edge=False)
     for number, (line, written) in enumerate(found, 1):
-        used = [u for s, u in line["stages"].items() if s != WHOLE]
-        memory = max(u["driver"] for u in used), max(u["peak"]["java"] for u in used)
-        cells = [f"{line['stages'][s]['seconds']:.1f}" for s in stages] + [f"{m / MIB:,.0f}" for m in memory]
+        java = max(used["peak"]["java"] for name, used in line["stages"].items() if name != WHOLE) / MIB
+        cells = [f"{line['stages'][s]['seconds']:.1f}" for s in stages] + [f"{m:,.0f}" for m in (_driver(line), java)]
         grid.add_row(str(number), *cells, f"{written.objects.total():,}", f"{written.nbytes.total():,}")
         kinds.add_row(str(number), *(f"{written.nbytes[name]:,}" for name in folders))
     for table in (grid, kinds):

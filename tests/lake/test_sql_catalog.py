@@ -45,6 +45,17 @@ def test_a_commit_copies_no_snapshot(tmp_path: Path) -> None:
     assert [id(s) for s in after] == [id(s) for s in before]
 
 
+def test_a_commit_takes_the_place_of_what_was_read(tmp_path: Path) -> None:
+    catalog = lakes.catalog(tmp_path)
+    for name in ("d.t", "d.u"):
+        lakes.table(catalog, name, [(1, "a")])
+        for n in range(3):
+            catalog.set_properties(name, {"one": str(n)})
+    client = catalog.catalog
+    assert isinstance(client, SharedSqlCatalog)
+    assert list(client._known) == [catalog.load(name).table.metadata_location for name in ("d.t", "d.u")]
+
+
 def test_the_metadata_of_a_commit_is_that_of_its_file(tmp_path: Path) -> None:
     catalog = lakes.catalog(tmp_path)
     table = lakes.table(catalog, "d.t", [(1, "a")])

@@ -21,7 +21,7 @@ from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept
 from tidelake.spark.spread import THREADS
 
-AT_ONCE = 500  # tables in one Spark job; the driver holds the metadata of these, about 0.1 MiB each
+AT_ONCE = 300  # tables in one Spark job; the driver holds the metadata of these, about 0.1 MiB each
 
 log = logging.getLogger(__name__)
 

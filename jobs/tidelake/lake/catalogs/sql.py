@@ -25,7 +25,7 @@ from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
 from sqlalchemy import bindparam, select, update
 
-_KEPT = 1024  # metadata of so many tables: about 50 kB each, and 4 kB for each snapshot
+_KEPT = 640  # metadata of so many tables: about 50 kB each, and 4 kB for each snapshot
 _ROW = IcebergTables.metadata.tables[IcebergTables.__tablename__]
 _THERE = (
     _ROW.c.catalog_name == bindparam("catalog"),
@@ -84,6 +84,7 @@ class SharedSqlCatalog(SqlCatalog):
             moved = connection.execute(_MOVE, {**row, "base": now.metadata_location, "to": staged.metadata_location}).rowcount
         if moved == 0:
             raise CommitFailedException(f"Table has been updated by another process: {row['namespace']}.{row['name']}")
+        self._known.pop(now.metadata_location, None)
         self._keep(staged.metadata_location, staged.metadata)
         return _response(staged)
 
@@ -103,7 +104,7 @@ class SharedSqlCatalog(SqlCatalog):
         with self._lock:
             self._known[location] = metadata
             if len(self._known) > _KEPT:
-                del self._known[next(iter(self._known))]  # the first one that was read or written: most likely a commit followed it
+                del self._known[next(iter(self._known))]  # the first one that was read or written
 
     def _io_at(self, location: str) -> FileIO:
         place = urlsplit(location)
