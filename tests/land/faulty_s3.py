@@ -45,12 +45,13 @@ class FaultyS3:
         """What to do to this request."""
         with self._lock:
             request = method, path
+            if not self._wanted(method, path):  # no throw of the die: faults of the others do not depend on when these come
+                return None
             chosen = self._die.choice(self._faults) if self._die.random() < self._share else None
             always = self._share >= 1
             if (
                 chosen is None
                 or self.healed.is_set()
-                or not self._wanted(method, path)
                 or (chosen in _OF_BODIES and method != "GET")
                 or (self._in_a_row[request] == IN_A_ROW and not always)
             ):
