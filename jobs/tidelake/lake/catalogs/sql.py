@@ -84,7 +84,8 @@ class SharedSqlCatalog(SqlCatalog):
             moved = connection.execute(_MOVE, {**row, "base": now.metadata_location, "to": staged.metadata_location}).rowcount
         if moved == 0:
             raise CommitFailedException(f"Table has been updated by another process: {row['namespace']}.{row['name']}")
-        self._known.pop(now.metadata_location, None)
+        with self._lock:
+            self._known.pop(now.metadata_location, None)
         self._keep(staged.metadata_location, staged.metadata)
         return _response(staged)
 
