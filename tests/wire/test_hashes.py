@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from tests.searches import examples
 from tidelake.wire import hashes
 from tidelake.wire.hashes import Hashes, hex_digits
+from tidelake.wire.kernels.hmac_sha256 import DIGEST, hmac_sha256
 
 KEY = b"a key of these tests, long enough"
 HASHES = st.none() | st.binary(min_size=32, max_size=32)
@@ -32,6 +34,18 @@ def test_batches_are_hashed_as_python_would(batches: list[list[bytes | None]], m
             found, places = known.of(pa.array(values, pa.binary()))
             assert found.take(places).to_pylist() == hashed(values)
             assert len(known.known) <= max(most, len(set(values) - {None}))
+
+
+@settings(max_examples=examples(100))
+@given(
+    lengths=st.lists(st.integers(0, 130) | st.sampled_from([55, 56, 63, 64, 119, 120, 1000]), max_size=100),
+    key=st.binary(min_size=16, max_size=80),
+)
+def test_values_of_any_length_are_hashed_beside_one_another(lengths: list[int], key: bytes) -> None:
+    values = [bytes((n + i) % 251 for i in range(length)) for n, length in enumerate(lengths)]
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    found = hmac_sha256(key, np.frombuffer(b"".join(values) + b"\0", np.uint8), offsets)
+    assert found.reshape(-1, DIGEST).tolist() == [list(hmac.digest(key, v, "sha256")) for v in values]
 
 
 def test_a_value_is_hashed_once_while_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
