@@ -287,9 +287,9 @@ def test_hashes_that_repeat_are_written_once_also_beside_older_files(keyed: bool
     then = {n: f"v{(n + 7) % different}" for n in range(many) if n % 4}
     with opened(tmp_path, sql, columns=policies({"v": "hash"}, "d.k"), policy=Policy(mask_key=KEY)) as (feed, lake):
         inserts = [row(0, "insert", 100, names, (str(n), v)) for n, v in value.items()]
-        as_bytes = Hashes._hashed
+        taken = Hashes.taken
         with monkeypatch.context() as patch:  # as an earlier version wrote events and tables
-            patch.setattr(Hashes, "_hashed", lambda self, values: hex_digits(as_bytes(self, values)).cast(pa.binary()))
+            patch.setattr(Hashes, "taken", lambda self: hex_digits(taken(self)).cast(pa.binary()))
             for writer in (file_rows, rows_reading, bucket_changes):
                 patch.setattr(writer, "as_dictionary", lambda cells: cells)
             publish(lake, feed.add(lake, [*inserts, *RESOLVED[:1]]))

@@ -132,7 +132,12 @@ def test_an_object_that_is_not_there_is_told_apart_from_failure(store: Store, tm
     assert store.head("none") is None
     assert store.read_if_present("none") is None
     store.delete("none")
-    for action in (store.read, store.open, lambda key: store.download(key, tmp_path / "copy")):
+    for action in (
+        store.read,
+        store.open,
+        lambda key: store.download(key, tmp_path / "copy"),
+        lambda key: store.fetch(key, tmp_path / "c"),
+    ):
         with pytest.raises(StorageError, match="none") as caught:
             action("none")
         assert caught.value.code == "NOT_FOUND"
@@ -150,6 +155,15 @@ def test_a_file_goes_up_and_comes_down_with_its_hash(store: Store, tmp_path: Pat
     store.upload("big", tmp_path / "up")
     assert store.download("big", tmp_path / "down") == hashlib.sha256(content).hexdigest()
     assert (tmp_path / "down").read_bytes() == content
+
+
+def test_an_object_is_fetched_as_a_file_and_a_local_one_is_not_copied(store: Store, tmp_path: Path) -> None:
+    content = os.urandom(3 << 20)
+    store.write("a/big", content)
+    found, is_local = store.fetch("a/big", tmp_path / "copy"), "://" not in store.uri
+    assert found.read_bytes() == content
+    assert found == (Path(store.uri_of("a/big")) if is_local else tmp_path / "copy")
+    assert (tmp_path / "copy").exists() is not is_local
 
 
 def test_ranges_of_an_object_are_read_like_a_file(store: Store) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.searches import examples
 from tidelake.wire import hashes
 from tidelake.wire.hashes import Hashes, hex_digits
-from tidelake.wire.kernels.hmac_sha256 import DIGEST, hmac_sha256
+from tidelake.wire.kernels.hmac_sha256 import hmac_sha256
 
 KEY = b"a key of these tests, long enough"
 HASHES = st.none() | st.binary(min_size=32, max_size=32)
@@ -25,15 +25,14 @@ def hashed(values: list[bytes | None]) -> list[bytes | None]:
 
 
 @settings(max_examples=examples(200))
-@given(batches=st.lists(BATCH, max_size=6), most=st.integers(0, 9))
-def test_batches_are_hashed_as_python_would(batches: list[list[bytes | None]], most: int) -> None:
+@given(batches=st.lists(BATCH, max_size=6), most=st.integers(0, 9), first=st.integers(0, 2))
+def test_batches_are_hashed_as_python_would(batches: list[list[bytes | None]], most: int, first: int) -> None:
     known = Hashes(KEY)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hashes, "_MOST", most)
         for values in batches:
-            found, places = known.of(pa.array(values, pa.binary()))
-            assert found.take(places).to_pylist() == hashed(values)
-            assert len(known.known) <= max(most, len(set(values) - {None}))
+            assert known.of(pa.array(values, pa.binary())[first:]).to_pylist() == hashed(values)[first:]
+            assert len(known.hashes) <= most
 
 
 @settings(max_examples=examples(100))
@@ -45,7 +44,7 @@ def test_values_of_any_length_are_hashed_beside_one_another(lengths: list[int], 
     values = [bytes((n + i) % 251 for i in range(length)) for n, length in enumerate(lengths)]
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     found = hmac_sha256(key, np.frombuffer(b"".join(values) + b"\0", np.uint8), offsets)
-    assert found.reshape(-1, DIGEST).tolist() == [list(hmac.digest(key, v, "sha256")) for v in values]
+    assert found.tolist() == [list(hmac.digest(key, v, "sha256")) for v in values]
 
 
 def test_a_value_is_hashed_once_while_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

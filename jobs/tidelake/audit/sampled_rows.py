@@ -228,5 +228,4 @@ def _plain(row: tuple[Any, ...]) -> RowCells:
 
 def _table(store: Store, path: str, copy: Path) -> Any:
     inside, key = place(store, plain(path))
-    inside.download(key, copy)
-    return pq.read_table(copy)
+    return pq.read_table(inside.fetch(key, copy))

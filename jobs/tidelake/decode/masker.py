@@ -108,7 +108,8 @@ class Masker:
         texts = zip(carried.column("row_schema").to_pylist(), carried.column("columns").to_pylist(), strict=True)
         self.row_schemas.update({i: RowSchema.from_json(text) for i, text in texts if i not in self.row_schemas})
         out, at = in_one(selected(events, pc.invert(carries))), EVENT.get_field_index
-        found = {side: self._places(out, said) for side, said in SIDES.items()}
+        names = [out.column(c).dictionary_encode() for c in ("database", "table")]
+        found = {side: self._places(out, names, said) for side, said in SIDES.items()}
         if not any(places for _, places in found.values()):
             return events
         masked = masked_cells([(out.column(side), places) for side, (_, places) in found.items()], self.hashes)
@@ -118,11 +119,11 @@ class Masker:
         self.told.update(untold)
         return pa.concat_batches([out, schema_rows(self.row_schemas[i] for i in untold)]) if untold else out
 
-    def _places(self, events: pa.RecordBatch, said: str) -> tuple[pa.Array, MaskPlaces]:
-        """Return the schemas of one side's masked images, and which cells to mask."""
+    def _places(self, events: pa.RecordBatch, names: Sequence[pa.DictionaryArray], said: str) -> tuple[pa.Array, MaskPlaces]:
+        """Return the schemas of one side's masked images, and which cells to mask. names: of databases and tables."""
         ids, places = events.column(said), MaskPlaces()
         new = np.array(ids.fill_null(0))
-        for (database, table, row_schema), rows in _by_value([events.column("database"), events.column("table"), ids]):
+        for (database, table, row_schema), rows in _by_value([*names, ids.dictionary_encode()]):
             for span, mine in self._spans(events, self._sent(database, table, row_schema), rows):
                 if span.strange:
                     raise self._unknown(events, int(mine[0]), span)
@@ -192,11 +193,10 @@ class Masker:
         )
 
 
-def _by_value(columns: Sequence[pa.Array]) -> Iterator[tuple[list[Any], Longs]]:
+def _by_value(encoded: Sequence[pa.DictionaryArray]) -> Iterator[tuple[list[Any], Longs]]:
     """Yield the rows by their values in these columns, without rows that have a NULL in one."""
-    encoded = [c.dictionary_encode() for c in columns]
     values = [e.dictionary.to_pylist() for e in encoded]
-    code = np.zeros(len(columns[0]), np.int64)
+    code = np.zeros(len(encoded[0]), np.int64)
     if all(len(v) == 1 and not e.indices.null_count for v, e in zip(values, encoded, strict=True)):
         yield [v for (v,) in values], np.arange(len(code))
         return

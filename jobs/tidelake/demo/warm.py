@@ -19,13 +19,13 @@ from tidelake.demo.messages.encode_avro import AvroEncoder
 from tidelake.demo.replicator import Replicator
 from tidelake.demo.sinks import SINKS
 from tidelake.history.event import MESSAGE, RowSchema, SchemaColumn
-from tidelake.lake.columns.key_numbers import KeyNumbers
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.protocols import Context, decode, protocol_names
 from tidelake.wire.checksum.checksums import ChecksumRules, Image, verdict
 from tidelake.wire.hashes import Hashes
 from tidelake.wire.kernels.key_numbers import NONE, meet, newest
+from tidelake.wire.key_numbers import KeyNumbers
 from tidelake.wire.masks import masked_cells
+from tidelake.wire.row_hashes import row_hashes
 
 ROW_EVENTS = 400
 # A packet of Canal, which the demo does not write: d.t's row (id 1, v a) becomes (id 1, v b).

@@ -119,6 +119,16 @@ class Store(ABC):
                 out.write(chunk)
         return digest.hexdigest()
 
+    def fetch(self, key: str, path: Path) -> Path:
+        """Return a file with the object, to be read only: a copy at this path, or in a local store the object itself.
+
+        Raises:
+            StorageError: NOT_FOUND, CHANGED if the object was visibly replaced.
+        """
+        with self._errors(key), path.open("wb") as out:
+            out.writelines(self.chunks(key))
+        return path
+
     def uri_of(self, key: str) -> str:
         """Return the object's full URI."""
         return f"{self.uri}/{key}" if key else self.uri

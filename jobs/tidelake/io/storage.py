@@ -117,6 +117,10 @@ class _LocalStore(Store):
         with self._errors(key):
             return self._path(key).open("rb")
 
+    def fetch(self, key: str, path: Path) -> Path:
+        with self.open(key):
+            return self._path(key)
+
     def write(self, key: str, data: bytes) -> None:
         with self._beside(key, data) as part:
             part.replace(self._path(key))

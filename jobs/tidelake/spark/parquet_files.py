@@ -92,9 +92,8 @@ def footer(path: Path) -> bytes:
 
 @contextmanager
 def fetched(store: Store, key: str, folder: Path) -> Iterator[pq.ParquetFile]:
-    """Download an object and yield it as an open Parquet file; delete the copy afterwards."""
-    path = folder / "fetched.parquet"
-    store.download(key, path)
+    """Yield an object as an open Parquet file; delete a copy in the folder afterwards."""
+    copy = folder / "fetched.parquet"
     with ExitStack() as held:
-        held.callback(path.unlink)
-        yield held.enter_context(pq.ParquetFile(held.enter_context(pa.memory_map(str(path)))))
+        held.callback(copy.unlink, missing_ok=True)
+        yield held.enter_context(pq.ParquetFile(held.enter_context(pa.memory_map(str(store.fetch(key, copy))))))

@@ -6,6 +6,7 @@ A masked image gets its own schema, which records for each column how it is mask
 from __future__ import annotations
 
 import hmac
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -22,8 +23,8 @@ from tidelake.history.ddl.column_types import MysqlType
 from tidelake.history.event import RowSchema
 from tidelake.history.names import KnownNames, same_name
 from tidelake.history.window import sent_type
-from tidelake.wire.hashes import HASH_DIGITS, Hashes, content_of
-from tidelake.wire.kernels.arrays import Bytes, Ints, Longs
+from tidelake.wire.hashes import HASH_DIGITS, Hashes, column_of, content_of
+from tidelake.wire.kernels.arrays import Flags, Ints, Longs
 
 SIDES = {"after": "row_schema", "before": "before_schema"}  # an image, and the column of its schema
 TEXT = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "json"})
@@ -141,24 +142,37 @@ def masked_cells(sides: Sequence[tuple[pa.ListArray, MaskPlaces]], hashes: Hashe
     chosen, parts, count = [list[tuple[Longs, Longs]]() for _ in sides], [pa.array([], pa.binary())], 0
     for kind in dict.fromkeys(kind for _, places in sides for kind in places):
         at = [np.concatenate([_NOWHERE, *(_inside(images, *w) for w in places.get(kind, ()))]) for images, places in sides]
-        which = np.full(sum(map(len, at)), _NO_VALUE)
+        which = [np.full(len(a), _NO_VALUE) for a in at]
         if kind not in ("null", "drop"):
-            cells = pa.concat_arrays([images.values.take(pa.array(a)) for (images, _), a in zip(sides, at, strict=True)])
-            part, places_in = hashes.of(cells) if kind.startswith("hash") else _cut(cells, kind)
-            there = np.asarray(places_in.is_valid())
-            which[there] = count + np.asarray(places_in.drop_null())
-            parts.append(part)
-            count += len(part)
-        for mine, own, values in zip(chosen, at, np.split(which, np.cumsum([len(a) for a in at])[:-1]), strict=True):
-            mine.append((own, values))
+            there = [_there(images.values, a) for (images, _), a in zip(sides, at, strict=True)]
+            cells = [(images.values, a[t]) for (images, _), a, t in zip(sides, at, there, strict=True)]
+            of, found = _hashed(cells, hashes) if kind.startswith("hash") else _cut(cells, kind)
+            for w, t, n in zip(which, there, of, strict=True):
+                w[t] = n + count
+            parts.append(found)
+            count += len(found)
+        for mine, *values_at in zip(chosen, zip(at, which, strict=True), strict=True):
+            mine += values_at
     values = pa.concat_arrays(parts)
     return [_with(images, mine, values) for (images, _), mine in zip(sides, chosen, strict=True)]
 
 
-def _cut(cells: pa.BinaryArray, kind: str) -> tuple[pa.BinaryArray, pa.Int64Array]:
-    """The cells truncated, and for each the place of its own among them; NULL stays NULL."""
-    found = _replaced(cells, kind.removesuffix(_OF_BYTES), b"", kind.endswith(_OF_BYTES))
-    return found, pa.array(np.arange(len(found)), mask=np.asarray(found.is_null()))
+def _there(cells: pa.BinaryArray, at: Longs) -> Flags:
+    """Which of these cells are not NULL."""
+    return np.asarray(cells.is_valid())[at] if cells.null_count else np.ones(len(at), np.bool_)
+
+
+def _hashed(cells: Sequence[tuple[pa.BinaryArray, Longs]], hashes: Hashes) -> tuple[Sequence[Ints | Longs], pa.BinaryArray]:
+    """The number of the hash of each of the cells at these places, and the hashes."""
+    return [hashes.numbered(*c) for c in cells], hashes.taken()
+
+
+def _cut(cells: Sequence[tuple[pa.BinaryArray, Longs]], kind: str) -> tuple[Sequence[Ints | Longs], pa.BinaryArray]:
+    """The number of each of the cells at these places, and the cells truncated."""
+    whole = pa.concat_arrays([values.take(pa.array(at)) for values, at in cells])
+    ends = np.cumsum([0, *(len(at) for _, at in cells)])
+    found = _replaced(whole, kind.removesuffix(_OF_BYTES), b"", kind.endswith(_OF_BYTES))
+    return [np.arange(first, end) for first, end in itertools.pairwise(ends)], found
 
 
 def _with(images: pa.ListArray, chosen: Sequence[tuple[Longs, Longs]], values: pa.BinaryArray) -> pa.ListArray:
@@ -172,19 +186,14 @@ def _with(images: pa.ListArray, chosen: Sequence[tuple[Longs, Longs]], values: p
         at, first = np.unique(at, return_index=True)
         which = which[first]
     cells = images.values
-    data, offsets = replaced(_column(cells), at, which, _column(values))
-    there = np.array(cells.is_valid())
-    there[at] = which != _NO_VALUE
-    bitmap = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    data, offsets = replaced(column_of(cells), at, which, column_of(values))
+    bitmap = None
+    if cells.null_count or (which == _NO_VALUE).any():
+        there = np.array(cells.is_valid())
+        there[at] = which != _NO_VALUE
+        bitmap = pa.py_buffer(np.packbits(there, bitorder="little"))
     new = pa.Array.from_buffers(pa.binary(), len(cells), [bitmap, pa.py_buffer(offsets), pa.py_buffer(data)])
     return pa.Array.from_buffers(images.type, len(images), images.buffers()[:2], offset=images.offset, children=[new])
-
-
-def _column(cells: pa.BinaryArray) -> tuple[Bytes, Ints]:
-    """The bytes of cells, and where each begins in them, and the end of the last."""
-    _, offsets, data = cells.buffers()
-    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
-    return content, np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1]
 
 
 _OF_BYTES = " of bytes"
@@ -210,8 +219,7 @@ def truncated(cells: pa.BinaryArray, mark: str, of_bytes: bool) -> pa.BinaryArra
 def _replaced(cells: pa.BinaryArray, mark: str, key: bytes, of_bytes: bool) -> pa.BinaryArray:
     """The cells hashed or truncated; NULL stays NULL."""
     if mark.startswith("hash"):
-        found, places = Hashes(key).of(cells)
-        return found.take(places)
+        return Hashes(key).of(cells)
     length = _TRUNCATE.fullmatch(mark)
     if length is None:
         raise ConfigError(f"feed.toml: no mask {mark!r}")

@@ -21,8 +21,8 @@ from tidelake.lake.columns.change_kinds import DELETE, INSERT, OLD, UPDATE, Kind
 from tidelake.lake.columns.fold_rules import FoldRules
 from tidelake.lake.columns.image_sums import ImageSums, RowsOfKeys
 from tidelake.lake.columns.pieces import CHANGE_SEQ, COMMIT_TS, PLACE, Rows
-from tidelake.lake.columns.row_hashes import decimal_words, row_hashes
 from tidelake.wire.kernels.arrays import Flags, Longs, Words
+from tidelake.wire.row_hashes import decimal_words, row_hashes
 
 EXAMPLES = 5  # examples shown per table
 _LENGTH = 80  # characters shown per value

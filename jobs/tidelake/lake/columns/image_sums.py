@@ -12,9 +12,9 @@ import pyarrow as pa
 from tidelake.lake.columns.change_kinds import DELETE, INSERT, OLD, UPDATE, Kinds
 from tidelake.lake.columns.fold_rules import ComparedImages
 from tidelake.lake.columns.pieces import Piece
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.wire.kernels.arrays import Flags, Ints, Longs, Words
 from tidelake.wire.kernels.key_numbers import NONE
+from tidelake.wire.row_hashes import row_hashes
 
 _NONE_TOLD = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.int8))
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from tidelake.lake.columns.row_hashes import bytes_of, nulls_of, offsets_of
 from tidelake.wire.kernels.arrays import Longs
 from tidelake.wire.kernels.crc32 import START, add_cells
+from tidelake.wire.row_hashes import bytes_of, nulls_of, offsets_of
 
 
 def key_partitions(columns: Sequence[pa.Array], partitions: int) -> Longs:

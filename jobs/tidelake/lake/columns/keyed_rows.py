@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from tidelake.lake.columns.change_kinds import DELETE, OLD, Kinds, kinds_of
 from tidelake.lake.columns.fold_rules import FoldRules
 from tidelake.lake.columns.image_sums import ImageSums
-from tidelake.lake.columns.key_numbers import KeyNumbers, grown
 from tidelake.lake.columns.pieces import CHANGE_SEQ, CHANGE_TYPE, COMMIT_TS, PARTIAL, Piece, Rows
-from tidelake.lake.columns.row_hashes import decimal_words, row_hashes
 from tidelake.lake.columns.survivors import KeyTwice, Survivors, passes_for
 from tidelake.wire.kernels.arrays import Flags, Ints, Longs, Words
 from tidelake.wire.kernels.key_numbers import NONE, newest
+from tidelake.wire.key_numbers import KeyNumbers, grown
+from tidelake.wire.row_hashes import decimal_words, row_hashes
 
 _SHOWN = 3  # number of duplicate keys that are shown
 

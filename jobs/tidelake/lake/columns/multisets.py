@@ -15,12 +15,12 @@ import numpy as np
 
 from tidelake.lake.columns.change_kinds import INSERT, UPDATE, kinds_of
 from tidelake.lake.columns.fold_rules import FoldRules
-from tidelake.lake.columns.key_numbers import KeyNumbers, grown
 from tidelake.lake.columns.pieces import CHANGE_TYPE, Piece, Rows
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.lake.columns.survivors import Survivors, passes_for
 from tidelake.wire.kernels.arrays import Ints, Longs, Words
 from tidelake.wire.kernels.key_numbers import meet
+from tidelake.wire.key_numbers import KeyNumbers, grown
+from tidelake.wire.row_hashes import row_hashes
 
 AHEAD = 12  # pieces of the snapshot that are hashed while the changes are counted: at most 75 MiB of hashes
 

@@ -214,10 +214,10 @@ def _parquet(ref: FileRef, copy: Path | None, coded: Set[int]) -> pq.ParquetFile
         if found is None:
             raise StorageError(f"{ref.uri} does not exist", code="NOT_FOUND")
         return pq.ParquetFile(pa.PythonFile(RangedObject(store, key, found.size), "r"), buffer_size=_BUFFER)
-    store.download(key, copy)
-    facts = pq.read_metadata(copy)
+    path = store.fetch(key, copy)
+    facts = pq.read_metadata(path)
     names = [f.name for f in facts.schema.to_arrow_schema() if f.name == CHANGE_TYPE or (_id(f) in coded and _repeats(facts, f.name))]
-    return pq.ParquetFile(copy, metadata=facts, read_dictionary=names, buffer_size=_BUFFER)
+    return pq.ParquetFile(path, metadata=facts, read_dictionary=names, buffer_size=_BUFFER)
 
 
 def _repeats(facts: pq.FileMetaData, name: str) -> bool:

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from tidelake.io.storage import open_store
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
 from tidelake.order.arrow.event_groups import HOUR, any_of, event_groups
 from tidelake.order.arrow.placed_deletes import DeletesObject
@@ -30,6 +29,7 @@ from tidelake.spark.part_reader import PartReader
 from tidelake.spark.run_parts import Workers
 from tidelake.spark.worker_secrets import Handed, Secrets
 from tidelake.spark.workers import worker
+from tidelake.wire.row_hashes import row_hashes
 
 # task: which one takes the partition; marks: rows of deletes.MARKS as a stream of Arrow's IPC
 _SENT = pa.schema([("task", pa.int32()), ("topic", pa.string()), ("partition", pa.int32()), ("marks", pa.binary())])

@@ -35,9 +35,7 @@ def event_groups(
     store = open_store(location)
     with TemporaryDirectory(prefix="tidelake-order-") as folder:
         for key in keys:
-            path = Path(folder) / "events.parquet"
-            store.download(key, path)
-            yield from _groups(path, columns, wanted)
+            yield from _groups(store.fetch(key, Path(folder) / "events.parquet"), columns, wanted)
 
 
 def _groups(path: Path, columns: Sequence[str], wanted: Callable[[int, int], bool]) -> Iterator[pa.Table]:

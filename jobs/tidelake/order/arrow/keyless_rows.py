@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.wire.kernels.arrays import Longs
+from tidelake.wire.row_hashes import row_hashes
 
 Steps = Sequence[tuple[str, int, list[int]]]
 _ODD = 0x9E3779B97F4A7C15 - (1 << 64)

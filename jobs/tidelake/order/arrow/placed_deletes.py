@@ -63,7 +63,6 @@ class PlacedDeletes:
 
     def _of(self, topic: str, partition: int) -> pa.Table:
         if (topic, partition) not in self._read:
-            path = self._folder / "placed.parquet"
-            self._store.download(self._objects[topic, partition], path)
+            path = self._store.fetch(self._objects[topic, partition], self._folder / "placed.parquet")
             self._read[topic, partition] = pq.read_table(path, schema=PLACED, use_threads=False)
         return self._read[topic, partition]

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from tidelake.lake.columns.cells import INVALID, LOSSES, Codes
 from tidelake.lake.columns.repeated import as_dictionary
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.event_groups import any_of, coded, inside, numbers
 from tidelake.order.arrow.invalid_examples import Examples, invalid_examples
 from tidelake.order.arrow.keyless_rows import HASH, event_hashes
@@ -24,6 +23,7 @@ from tidelake.order.rows_aside import RowsAside
 from tidelake.spark.buckets import buckets_of
 from tidelake.wire.kernels.arrays import Flags, Longs
 from tidelake.wire.masks import refuse_other_key
+from tidelake.wire.row_hashes import row_hashes
 
 AT = ("topic", "partition", "offset", "ordinal")
 READ = (*AT, "op", "commit_ts", "database", "table", "row_schema", "before_schema", "after", "before", "handle_only", "checksum")

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidelake.lake.columns.row_hashes import nulls_of, offsets_of, row_hashes
 from tidelake.order.arrow.event_groups import HOUR, numbers
 from tidelake.order.arrow.keyless_rows import HASH
 from tidelake.wire.kernels.arrays import Flags, Longs, Words
+from tidelake.wire.row_hashes import nulls_of, offsets_of, row_hashes
 
 AFTER, GONE, BARE = range(3)
 ROW = ("r0", "r1")  # columns with the two words of the hash of table, commit ts and key; of BARE those of HASH

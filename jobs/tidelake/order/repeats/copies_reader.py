@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 
 from tidelake.history.event import EVENT
 from tidelake.history.source_names import binlog_of
-from tidelake.lake.columns.row_hashes import row_hashes
 from tidelake.order.arrow.event_groups import HOUR, among, coded, event_groups, numbers
 from tidelake.order.arrow.row_streams import sent, stream
 from tidelake.order.repeats.runs_reader import NAMED, RunsJob, in_window
 from tidelake.spark.part_reader import PartReader
 from tidelake.spark.worker_secrets import Secrets
 from tidelake.wire.kernels.arrays import Flags, Words
+from tidelake.wire.row_hashes import row_hashes
 
 _SAID = ("source", "database", "table", "op", "after", "before")  # what a repeat says again
 _READ = tuple(dict.fromkeys((*NAMED, *_SAID)))

@@ -36,7 +36,7 @@ _HASH_BITS = _U((_BLOCK + DIGEST) * 8)  # what the outer key's hash takes
 
 
 def hmac_sha256(key: bytes, data: Bytes, offsets: Longs) -> Bytes:
-    """The HMAC of each value, one behind another. offsets: of the values in data, one more than there are values."""
+    """The HMAC of each value, a row of DIGEST bytes. offsets: of the values in data, one more than there are values."""
     short = hashlib.sha256(key).digest() if len(key) > _BLOCK else key
     padded = np.frombuffer(short.ljust(_BLOCK, b"\0"), np.uint8)
     w, v = np.empty(_ROUNDS * LANES, np.uint32), np.empty(_STATE * LANES, np.uint32)
@@ -47,7 +47,7 @@ def hmac_sha256(key: bytes, data: Bytes, offsets: Longs) -> Bytes:
     blocks = (np.diff(offsets) + _LENGTH) // _BLOCK + 1
     out = np.empty((len(blocks), _STATE), np.uint32)
     _all(data, offsets, blocks, np.argsort(blocks, kind="stable"), states, w, v, out)
-    return out.byteswap(inplace=True).view(np.uint8).reshape(-1)
+    return out.byteswap(inplace=True).view(np.uint8)
 
 
 @compiled

@@ -119,14 +119,30 @@ def take_lists(v: Words, data: Bytes, offsets: Ints, there: Flags, lists: Ints, 
 def finish(v: Words, out: Words) -> None:
     """Write the two words of each hash. The states cannot be used afterwards."""
     for i in range(len(v)):
-        a, b, c, d = _state(v, i)
-        state = a, b, _U(c ^ _U(0xEE)), d
-        for _ in range(3):
-            state = _round(state)
-        a, b, c, d = state
-        out[i, 0] = a ^ b ^ c ^ d
-        state = a, _U(b ^ _SECOND), c, d
-        for _ in range(3):
-            state = _round(state)
-        a, b, c, d = state
-        out[i, 1] = a ^ b ^ c ^ d
+        _finish(_state(v, i), out, i)
+
+
+@inlined_step
+def _finish(state: _State, out: Words, i: int) -> None:
+    a, b, c, d = state
+    state = a, b, _U(c ^ _U(0xEE)), d
+    for _ in range(3):
+        state = _round(state)
+    a, b, c, d = state
+    out[i, 0] = a ^ b ^ c ^ d
+    state = a, _U(b ^ _SECOND), c, d
+    for _ in range(3):
+        state = _round(state)
+    a, b, c, d = state
+    out[i, 1] = a ^ b ^ c ^ d
+
+
+@compiled
+def hash_values(start: Words, data: Bytes, offsets: Ints, at: Longs, out: Words) -> None:
+    """Write the two words of the hash of each value's length and bytes.
+
+    start: the state before the first cell, one row; offsets: of the values in data, one more than there are values; at: the values' places.
+    """
+    for i in range(len(at)):
+        n = at[i]
+        _finish(_with_bytes(_state(start, 0), data, offsets[n], offsets[n + 1]), out, i)

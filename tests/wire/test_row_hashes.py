@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidelake.lake.columns.key_numbers import KeyNumbers
-from tidelake.lake.columns.row_hashes import row_hashes
+from tidelake.wire.key_numbers import KeyNumbers
+from tidelake.wire.row_hashes import row_hashes
 
 KEY = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
 WORD = (1 << 64) - 1
