@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.searches import examples
-from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
+from tidelake.order.arrow.deletes import MARKS, DeleteRules, births, place
 from tidelake.order.arrow.table_models import SentName
 
 
@@ -31,14 +31,14 @@ def rules(
 
 def placed(rows: list[Mark], r: DeleteRules) -> list[tuple[int, int, bool]]:
     """(offset, commit ts, unsettled) of each delete of the window; offsets count the rows."""
+    born = births(pa.table({"database": ["d"] * len(rows), "table": pa.array([m.table for m in rows], pa.string())}), r)
     cells = [
         {
-            "database": "d",
-            "table": m.table,
             "offset": n,
             "ordinal": 0,
             "commit_ts": m.ts,
             "timestamp_ms": m.sent_ms,
+            "born": int(born[n]),
             "content": m.content,
             "deletes": m.ts is None,
         }

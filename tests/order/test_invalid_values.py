@@ -15,6 +15,8 @@ from tidelake.config.feed import ColumnPolicy
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
 from tidelake.lake.opened import Lake
+from tidelake.run import order
+from tidelake.tso import parse_hour
 from tidelake.validate.invalid_setting import setting
 
 SQL = "CREATE TABLE d.k (id BIGINT PRIMARY KEY, mail VARCHAR(20), price DECIMAL(10,2), paid DATE);"
@@ -75,3 +77,18 @@ def test_a_masked_key_is_shown_under_its_mask(tmp_path: Path) -> None:
 )
 def test_the_setting_is_toml(table: str, column: str, said: str) -> None:
     assert setting(table, column, "null") == said
+
+
+@pytest.mark.usefixtures("small_hours")
+def test_a_lost_value_is_counted_once_for_each_row_of_the_changelog(tmp_path: Path) -> None:
+    zero, day = ("1", "a@b.c", "1.00", "0000-00-00"), ("1", "a@b.c", "1.00", "2026-01-05")
+    rows = [
+        row(0, "insert", 10, SENT, day),
+        row(0, "update", 11, SENT, zero),  # as Avro sends updates: without the row before
+        row(0, "update", 12, SENT, day, zero),
+    ]
+    with opened(tmp_path, SQL) as (feed, lake):
+        staged = order(lake, parse_hour(feed.add(lake, [*rows, *resolved(15)]))).staged
+        assert staged is not None
+        counts = staged.counts["d.k@-1"]
+    assert (counts.changes, counts.nulled_zero_dates) == (4, {"paid": 2})

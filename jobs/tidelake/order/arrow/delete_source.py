@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel
 
 from tidelake.io.storage import open_store
-from tidelake.order.arrow.deletes import MARKS, DeleteRules, place
+from tidelake.order.arrow.deletes import MARKS, DeleteRules, births, place
 from tidelake.order.arrow.event_groups import HOUR, any_of, event_groups
 from tidelake.order.arrow.placed_deletes import DeletesObject
 from tidelake.order.arrow.row_streams import read_streams, received, sent, stream
@@ -76,7 +76,8 @@ def _marks(events: pa.Table, job: DeletesJob) -> Iterator[pa.RecordBatch]:
     topics, images = events.column("topic").cast(pa.string()), events.column("after").combine_chunks().cast(pa.list_(pa.binary()))
     marks = pa.table(
         [
-            *(events.column(c).cast(f.type) for c, f in zip(MARKS.names[:6], MARKS, strict=False)),
+            *(events.column(c).cast(pa.int64()) for c in ("offset", "ordinal", "commit_ts", "timestamp_ms")),
+            pa.array(births(events, job.rules)),
             pa.array(np.ascontiguousarray(row_hashes([images], job.rules.hash_key)[:, 0]).view(np.int64)),
             pc.equal(events.column("op").cast(pa.string()), "delete"),
         ],

@@ -18,15 +18,14 @@ from pydantic import BaseModel
 from tidelake.order.arrow.table_models import SentName
 from tidelake.wire.kernels.arrays import Flags, Longs
 
-# What is needed of every row of a partition. content: a hash of the row after the change.
+# What is needed of every row of a partition. born: `births`; content: a hash of the row after the change.
 MARKS = pa.schema(
     [
-        ("database", pa.string()),
-        ("table", pa.string()),
         ("offset", pa.int64()),
         ("ordinal", pa.int64()),
         ("commit_ts", pa.int64()),
         ("timestamp_ms", pa.int64()),
+        ("born", pa.int64()),
         ("content", pa.int64()),
         ("deletes", pa.bool_()),
     ]
@@ -82,7 +81,7 @@ def place(rows: pa.Table, rules: DeleteRules) -> pa.Table:
         taken = (sent_ms <= rules.applied_at_ms) & (lower <= rules.after_ts)
     mine = np.asarray(rows.column("deletes")) & ~dated & same_epoch & (~has_upper | (upper > rules.after_ts)) & ~taken
     mine &= (sent_ms <= rules.resolved_at_ms) & (lower <= rules.until_ts)
-    begin = np.where(has_lower, lower, _births(rows, rules))
+    begin = np.where(has_lower, lower, np.asarray(rows.column("born")))
     unsettled = (~has_upper | (upper > rules.until_ts)) & (sent_ms > rules.until_ts >> 18)
     at = np.flatnonzero(mine)
     columns = [rows.column(c).take(pa.array(at)).combine_chunks() for c in ("offset", "ordinal")]
@@ -95,10 +94,10 @@ def _epochs(ts: Longs, content: Longs) -> Longs:
         return ts
     back = np.append(False, ts[1:] < ts[:-1])
     group = np.cumsum(np.append(False, ts[1:] != ts[:-1]))
-    order = np.lexsort((content, group))
-    again = np.append(False, (content[order][1:] == content[order][:-1]) & (group[order][1:] == group[order][:-1]))
+    several = np.flatnonzero((np.bincount(group) > 1)[group])  # most ts are those of one row
+    order = several[np.lexsort((content[several], group[several]))]
     repeat = np.zeros(len(ts), np.bool_)
-    repeat[order] = again
+    repeat[order[1:]] = (content[order[1:]] == content[order[:-1]]) & (group[order[1:]] == group[order[:-1]])
     epochs: Longs = np.cumsum(back | repeat)
     return epochs
 
@@ -111,8 +110,8 @@ def _at(values: Longs, at: Longs) -> Longs:
     return found
 
 
-def _births(rows: pa.Table, rules: DeleteRules) -> Longs:
-    """For each row, the first TSO at which its table has the name; 0 if it always had it."""
+def births(rows: pa.Table, rules: DeleteRules) -> Longs:
+    """Return for each row, of `database` and `table`, the first TSO at which its table has the name; 0 if it always had it."""
     out = np.zeros(rows.num_rows, np.int64)
     young = sorted((n for n in rules.born if 0 <= n.after_ts < rules.until_ts), key=lambda n: n.after_ts)
     for n in young:  # the latest interval is written last

@@ -131,7 +131,7 @@ class RowsReading:
         found, images = dict[str, pa.Array](), dict[int, tuple[TypedColumn, TypedColumn]]()
         for c in table.columns:
             new, old = (image.column(c, table.time_zone, as_sent=table.repeats(c)) for image in (after, before))
-            old = old.or_else(new, updates & ~old.sent)  # docs/reference/protocols.md 5.4
+            old = old.or_else(new, updates & ~before.absent & ~old.sent)  # docs/reference/protocols.md 5.4
             found[f"a{c.id}"], found[f"b{c.id}"] = new.values, old.values
             images[c.id] = new, old
             if new.lost is not None or old.lost is not None:
