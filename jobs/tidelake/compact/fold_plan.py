@@ -69,10 +69,10 @@ def plan(work: FoldWork, number: int) -> FoldPlan | Folded | None:
     target, changes = work.target, work.changes
     if changes is not None or not work.goes_on:
         return _plan(work, number)
-    if target.reshape is None and target.start == target.table.main:
-        if target.carries_its_columns:
-            return None
+    if target.reshape is None and not target.carries_its_columns:
         target = replace(target, reshape=Reshape())  # its commit gives the cut a snapshot with these columns
+    if target.reshape is None and target.start == target.table.main:
+        return None
     return folded(replace(work, target=target), "column names only" if target.reshape else "set back")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidelake.history.incarnations import Incarnation
 from tidelake.lake.branches import sql_name
 from tidelake.lake.catalog import LakeCatalog
-from tidelake.lake.cut import Cut, Intent, Return, TableCut
+from tidelake.lake.cut import Advance, Cut, Intent, Return, TableCut
 from tidelake.lake.cuts import places
 from tidelake.lake.names import retired
 from tidelake.publish.steps import plan_moves
@@ -27,7 +27,7 @@ def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
     Main moves from where it is now; tables that the new cut lacks leave their names.
     """
     cut, now = intent.cut, places(newest)
-    intent.advances = [a.model_copy(update={"base": catalog.load(a.identifier).main}) for a in intent.advances]
+    intent.advances = [_from_main(catalog, a) for a in intent.advances]
     known = {t.uuid for t in (*cut.snapshots.values(), *cut.changelogs.values())}
     gone = {u: i for u, i in now.items() if u not in known and u not in newest.past and u not in {m.uuid for m in intent.moves}}
     intent.moves += plan_moves(gone, {u: retired(i, u) for u, i in gone.items()})
@@ -37,6 +37,14 @@ def replace(catalog: LakeCatalog, intent: Intent, newest: Cut) -> None:
         table = catalog.load(now.get(t.uuid, t.identifier)) if t.uuid not in staged else None
         if table is not None and table.main != t.snapshot_id:
             intent.returns.append(Return(identifier=table.identifier, uuid=t.uuid, base=table.main, to=t.snapshot_id))
+
+
+def _from_main(catalog: LakeCatalog, a: Advance) -> Advance:
+    """The advance from where main is now. Where only columns change, nothing was staged: the branch is made for the earlier snapshot."""
+    table = catalog.load(a.identifier)
+    if a.branch not in table.branches and table.main != a.to:
+        catalog.set_branch(table, a.branch, a.to)
+    return a.model_copy(update={"base": table.main})
 
 
 def redone(spark: SparkSession, catalog: LakeCatalog, newest: Cut, intent: Intent) -> dict[str, Any]:
