@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +18,9 @@ from tests.compact.large_tables import AFTER, CHANGES, ROWS, first, window
 from tests.lake.histories import Message, ddl, publish, resolved, row, row_schema, rows_of
 from tests.lake.lakes import contents
 from tests.lake.windows import KV, TEXT, opened, table
-from tidelake.compact import bucket_files, fold_files, fold_tables, stage
+from tidelake.compact import bucket_files, fold_files, fold_tables
 from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_source import FoldJob, FoldReader
-from tidelake.compact.fold_target import Folded, FoldWork
 from tidelake.config.feed import TablePolicy
 from tidelake.config.policy import Policy
 from tidelake.errors import QualityError
@@ -33,7 +33,10 @@ from tidelake.lake.data_files import StagedFiles, WrittenFile
 from tidelake.lake.folding import file_rows
 from tidelake.lake.folding.units import Unit
 from tidelake.lake.opened import Lake
+from tidelake.run import compact, order, validate
 from tidelake.spark.buckets import buckets_of
+from tidelake.spark.run_parts import Workers
+from tidelake.tso import parse_hour
 
 pytestmark = pytest.mark.usefixtures("small_hours")
 
@@ -160,7 +163,7 @@ def keys(lake: Lake, name: str) -> list[Any]:
 @pytest.mark.usefixtures("workers")
 @pytest.mark.parametrize("workers", [pytest.param("Spark", marks=pytest.mark.long), "this process"], indirect=True)
 def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage, "AT_ONCE", 2)  # of three tables
+    monkeypatch.setattr(fold_tables, "AT_ONCE", 2)  # of three
     everything = {name: TablePolicy(buckets=4) for name in ("d.k", "d.many")}
     by = Rules({"k": (0,), "many": (1, 0), "bare": ()})
     found = []
@@ -186,18 +189,37 @@ def test_snapshots_are_what_the_rules_of_order_say(tmp_path: Path, monkeypatch: 
 
 
 def test_a_job_folds_at_most_so_many_tables_and_the_results_are_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, plain = list[int](), stage.fold_tables
+    """Where a job runs is decided by what all jobs so far read. Its files are committed while the next one runs."""
+    jobs, asked, next_runs = list[int](), list[list[int]](), Event()
+    plain, stage_files = Lake.workers, fold_tables.stage_files
 
-    def noted(workers: Any, catalog: Any, works: Sequence[FoldWork], told: Any) -> dict[str, Folded]:
-        sizes.append(len(works))
-        return plain(workers, catalog, works, told)
+    def noted(job: FoldJob) -> FoldReader:
+        jobs.append(len(job.tables))
+        if len(jobs) == 2:
+            next_runs.set()
+        return FoldReader(job)
 
-    monkeypatch.setattr(stage, "AT_ONCE", 2)
-    monkeypatch.setattr(stage, "fold_tables", noted)
+    def asked_for(lake: Lake, sizes: Sequence[int]) -> Workers:
+        asked.append(list(sizes))
+        return plain(lake, sizes)
+
+    def committed(*given: Any) -> StagedFiles:
+        assert next_runs.wait(60)
+        return stage_files(*given)
+
     with opened(tmp_path, SQL) as (made, lake):
-        cut = publish(lake, made.add(lake, first_window()))
+        hour = made.add(lake, first_window())
+        order(lake, parse_hour(hour))
+        validate(lake, parse_hour(hour))
+        monkeypatch.setattr(fold_tables, "AT_ONCE", 2)
+        monkeypatch.setattr(fold_tables, "FoldReader", noted)
+        monkeypatch.setattr(fold_tables, "stage_files", committed)
+        monkeypatch.setattr(Lake, "workers", asked_for)
+        cut = compact(lake, parse_hour(hour)).cut
         assert cut is not None
-        assert sizes == [2, 1]
+        assert jobs == [2, 1]
+        assert [len(sizes) for sizes in asked] == [2, 3]
+        assert asked[1][:2] == asked[0]
         assert sorted((t.identifier, t.rows) for t in cut.snapshots.values()) == [("d.bare", 1), ("d.k", len(ROWS)), ("d.many", 59)]
 
 

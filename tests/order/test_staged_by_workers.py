@@ -177,6 +177,23 @@ def test_changelogs_are_what_the_specification_says(seed: int, tmp_path: Path) -
     assert counts.changes == len(rows) > 300
 
 
+@pytest.mark.parametrize(("rows", "readers"), [(1, 2), (279, 2), (280, 1)])
+def test_tables_with_few_events_are_read_by_fewer_tasks(rows: int, readers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two tables have 560 events, in a file for each of two hours."""
+    monkeypatch.setattr(staged_by_workers, "_TABLE_ROWS", rows)
+    jobs, run = list[OrderJob](), staged_by_workers._run
+    monkeypatch.setattr(staged_by_workers, "_run", lambda workers, job: (jobs.append(job), run(workers, job))[1])
+    bag = row_schema("v varchar", "n int", key=())
+    with opened(tmp_path) as (feed, lake):
+        sent = [row(n % 2, "insert", ts(1 + n % 3), ALL, image((n, "r"), n, False)) for n in range(280)]
+        other = [row(n % 2, "insert", ts(1 + n % 3), bag, ("a", str(n)), table="bag") for n in range(280)]
+        feed.add(lake, [*sent[::2], *other[:99]])
+        staged, found, _ = staged_by(lake, feed.add(lake, [*sent[1::2], *other[99:], *resolved(ts(4), 0, 1)]))
+    assert [len(job.parts) for job in jobs] == [readers]
+    assert sorted((r["_kafka_partition"], r["_change_type"], r["id"]) for r in found) == sorted((n % 2, "INSERT", n) for n in range(280))
+    assert {name: c.changes for name, c in staged.counts.items()} == {"d.k@-1": 280, "d.bag@-1": 280}
+
+
 @pytest.mark.parametrize("seed", [1, 2])
 def test_tasks_that_share_a_bucket_write_the_same_changes(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_jobs, "_SHARE", 1)

@@ -1,10 +1,10 @@
-"""Folds all tables of a window in one job of workers, and commits their files."""
+"""Folds all tables of a window in jobs of workers, and commits their files."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from tidelake.compact.fold_files import UnitOutcome
 from tidelake.compact.fold_plan import FoldPlan, plan
 from tidelake.compact.fold_source import FoldJob, FoldReader
 from tidelake.compact.fold_target import Folded, FoldWork, folded, not_unique
+from tidelake.history.incarnations import Incarnation
 from tidelake.io.storage import open_store
 from tidelake.lake.catalog import LakeCatalog
 from tidelake.lake.columns.image_findings import EXAMPLES
@@ -20,6 +21,16 @@ from tidelake.lake.data_files import WrittenFile, stage_files
 from tidelake.lake.folding.images import images_without_key
 from tidelake.spark.run_parts import WorkersFor
 from tidelake.spark.spread import THREADS, in_parts
+
+AT_ONCE = 100  # tables of one job; the driver holds the metadata of three jobs, about 0.1 MiB a table
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A table's incarnation, and its plan; if no row changes its result, None if nothing changes at all."""
+
+    incarnation: Incarnation
+    plan: FoldPlan | Folded | None
 
 
 @dataclass(slots=True)
@@ -51,43 +62,64 @@ class _Found:
 
 
 def fold_tables(
-    workers: WorkersFor, catalog: LakeCatalog, works: Sequence[FoldWork], folded: Callable[[str, Folded], None]
+    workers: WorkersFor, catalog: LakeCatalog, works: Sequence[Callable[[], FoldWork]], told: Callable[[str, Folded], None]
 ) -> dict[str, Folded]:
     """Fold each table on its branch. Return those that changed, by incarnation.
+
+    While a job of AT_ONCE tables runs, the files of the job before are committed and the next job is planned.
 
     Args:
         workers: Read and write the tables' files.
         catalog: The lake's catalog.
-        works: Tables to fold.
-        folded: Called with each table's name and result.
+        works: Make the work of each table; called in threads.
+        told: Called with each table's name and result, in threads.
 
     Raises:
         QualityError: KEY_NOT_UNIQUE.
         OrderError: UNSUPPORTED_DDL.
     """
 
-    def finished(p: FoldPlan | Folded | None, work: FoldWork, found: _Found) -> Folded | None:
-        result = _committed(catalog, p, found) if isinstance(p, FoldPlan) else p
-        if result is not None:
-            folded(work.fold.incarnation.name, result)
-        return result
+    def planned(begin: int) -> list[Future[_Planned]]:
+        return [pool.submit(_planned, works[n], n) for n in range(begin, min(begin + AT_ONCE, len(works)))]
 
+    def finished(p: _Planned, found: _Found) -> tuple[str, Folded] | None:
+        result = _committed(catalog, p.plan, found) if isinstance(p.plan, FoldPlan) else p.plan
+        if result is None:
+            return None
+        told(p.incarnation.name, result)
+        return p.incarnation.id, result
+
+    results, sizes, committed = list[tuple[str, Folded] | None](), list[int](), list[Future[tuple[str, Folded] | None]]()
     with ThreadPoolExecutor(THREADS) as pool:
-        plans = list(pool.map(plan, works, range(len(works))))
-        found = _run(workers, {n: p for n, p in enumerate(plans) if isinstance(p, FoldPlan)})
-        results = list(pool.map(finished, plans, works, (found.get(n, _Found()) for n in range(len(works)))))
-    return {w.fold.incarnation.id: r for w, r in zip(works, results, strict=True) if r is not None}
+        coming = planned(0)
+        for begin in range(0, len(works), AT_ONCE):
+            plans = [f.result() for f in coming]
+            coming = planned(begin + AT_ONCE)
+            found = _run(workers, sizes, {n: p.plan for n, p in enumerate(plans, begin) if isinstance(p.plan, FoldPlan)})
+            results += [f.result() for f in committed]
+            committed = [pool.submit(finished, p, found.get(n, _Found())) for n, p in enumerate(plans, begin)]
+        results += [f.result() for f in committed]
+    return dict(r for r in results if r is not None)
 
 
-def _run(workers: WorkersFor, plans: dict[int, FoldPlan]) -> dict[int, _Found]:
-    """Run the workers for all plans in one job. Raises QualityError (KEY_NOT_UNIQUE); then no file is left."""
+def _planned(work: Callable[[], FoldWork], number: int) -> _Planned:
+    made = work()
+    return _Planned(made.fold.incarnation, plan(made, number))
+
+
+def _run(workers: WorkersFor, sizes: list[int], plans: dict[int, FoldPlan]) -> dict[int, _Found]:
+    """Run the workers for all plans in one job. Raises QualityError (KEY_NOT_UNIQUE); then the job leaves no file.
+
+    sizes: of the units of earlier jobs, in bytes; those of this one are added. Together they decide where it runs.
+    """
     units = {f"{n:06} {k:06}": unit for n, p in plans.items() for k, unit in enumerate(p.units)}
     found = {n: _Found() for n in plans}
     if not units:
         return found
-    sizes = {key: size for key, (size, _) in units.items()}
-    folding = workers(sizes.values())
-    parts = [[units[key][1] for key in part] for part in in_parts(folding.tasks, sizes)]
+    own = {key: size for key, (size, _) in units.items()}
+    sizes += own.values()
+    folding = workers(sizes)
+    parts = [[units[key][1] for key in part] for part in in_parts(folding.tasks, own)]
     if len(units) == 1:
         parts = [[unit.model_copy(update={"alone": True}) for unit in part] for part in parts]
     job = FoldJob(tables={n: p.job for n, p in plans.items()}, parts=parts)

@@ -6,7 +6,7 @@ Tables without changes get no commit. Counts decide what is rewritten; the certi
 from __future__ import annotations
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tidelake.compact.fold_tables import fold_tables
 from tidelake.compact.fold_target import ChangelogSlice, Folded, FoldWork, work_of
@@ -19,9 +19,6 @@ from tidelake.lake.folding.fold import Fold
 from tidelake.lake.folding.images import described
 from tidelake.lake.opened import Lake
 from tidelake.lake.tables import kept
-from tidelake.spark.spread import THREADS
-
-AT_ONCE = 300  # tables in one Spark job; the driver holds the metadata of these, about 0.1 MiB each
 
 log = logging.getLogger(__name__)
 
@@ -45,11 +42,7 @@ def fold_window(lake: Lake, newest: Cut | None, staged: Staged) -> dict[str, Fol
     def work(i: Incarnation) -> FoldWork:
         return _work(lake, staged, i, _since(lake, newest, staged, i), needed)
 
-    tables, results = list(staged.cut.catalog.alive()), dict[str, Folded]()
-    with ThreadPoolExecutor(THREADS) as pool:
-        for begin in range(0, len(tables), AT_ONCE):
-            results |= fold_tables(lake.workers, lake.catalog, list(pool.map(work, tables[begin : begin + AT_ONCE])), _log)
-    return results
+    return fold_tables(lake.workers, lake.catalog, [partial(work, i) for i in staged.cut.catalog.alive()], _log)
 
 
 def _log(name: str, done: Folded) -> None:

@@ -35,6 +35,7 @@ from tidelake.spark.run_parts import Workers, WorkersFor
 from tidelake.spark.spread import THREADS, in_parts
 
 _ROW_BYTES = 256  # approximate size of an event, to balance tasks
+_TABLE_ROWS = 500  # row events of a table that take a task as long to read as to begin with the table
 Sized = tuple[TableRows, int]  # (table, number of its row events)
 StagedTable = tuple[TableRows, Advance | None, TableCounts]
 
@@ -162,11 +163,11 @@ def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Seque
     for task, groups in enumerate(in_parts(workers.tasks, weights)):
         for n, s in (map(int, g.split()) for g in groups):
             spread[n][s] = task
-    location, parts, deletes = o.events.table.location(), in_parts(workers.tasks, events), None
+    location, deletes = o.events.table.location(), None
     if o.deletes is not None:
         job = DeletesJob(
             events=location,
-            parts=parts,
+            parts=in_parts(workers.tasks, events),
             again=list(o.again),
             rules=o.rules,
             store=o.lake_uri,
@@ -176,7 +177,7 @@ def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Seque
         deletes = place_deletes(workers, job)
     return OrderJob(
         events=location,
-        parts=parts,
+        parts=in_parts(_readers(workers, tables), events),
         after_ts=o.rules.after_ts,
         until_ts=o.rules.until_ts,
         tables=list(described),
@@ -187,6 +188,11 @@ def _job(workers: Workers, o: Ordering, events: Mapping[str, int], tables: Seque
         deletes=deletes,
         store=o.lake_uri,
     )
+
+
+def _readers(workers: Workers, tables: Sequence[Sized]) -> int:
+    """The number of tasks that read events: fewer where tables have few, because every task begins with every table."""
+    return max(1, min(workers.tasks, -(-sum(rows for _, rows in tables) // (_TABLE_ROWS * len(tables)))))
 
 
 def _run(workers: Workers, job: OrderJob) -> tuple[dict[int, list[WrittenFile]], dict[int, TableOutcome]]:
