@@ -15,7 +15,9 @@ from tests.lake import lakes
 from tests.lake.columns.spark_casts import cast, losses
 from tests.order.type_cases import CASES, Case
 from tests.searches import examples
-from tidelake.lake.columns.cells import LOSSES, arrow_type, cell_type, values
+from tidelake.history.ddl.column_types import MysqlType
+from tidelake.lake.columns import cells as cells_of_lake
+from tidelake.lake.columns.cells import LOSSES, CastRules, CellType, arrow_type, cell_type, values
 from tidelake.spark.lake_settings import lake_settings
 from tidelake.spark.session import spark_session
 
@@ -91,7 +93,10 @@ def test_what_is_read_and_lost_is_what_spark_reads_and_loses(judged: tuple[list[
 def test_any_batch_is_read_as_its_cells_are(case: Case, data: st.DataObject) -> None:
     cell = st.one_of(st.none(), st.binary(max_size=24), st.sampled_from(case.cells))
     cells = data.draw(st.lists(cell, max_size=8))
-    found = read(case, cells)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_MANY", "_FIRST"):
+            patch.setattr(cells_of_lake, name, data.draw(st.integers(1, 9), label=name))
+        found = read(case, cells)
     assert found == [one for c in cells for one in read(case, [c])]
     assert all(value is None and not lost for c, (value, lost) in zip(cells, found, strict=True) if c is None)
     assert all(value is not None or lost for c, (value, lost) in zip(cells, found, strict=True) if c is not None)
@@ -101,3 +106,19 @@ def test_nothing_is_read_of_an_empty_batch() -> None:
     for c in CASES:
         assert read(c, []) == []
         assert read(c, [None]) == [(None, "")]
+
+
+@pytest.mark.parametrize(("cells", "most"), [(9_999, 9_999), (10_001, 256)])
+def test_a_large_batch_is_not_read_whole_if_its_first_cells_are_no_values(cells: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, plain = list[int](), cells_of_lake._value_of
+
+    def noted(text: pa.Array, kind: CellType) -> pa.Array:
+        sizes.append(len(text))
+        return plain(text, kind)
+
+    monkeypatch.setattr(cells_of_lake, "_value_of", noted)
+    kind = cell_type(MysqlType.parse("date"), CastRules(time_zone="UTC", names_sent=False))
+    sent = pa.array([b"0000-00-00", b"2026-01-02"] * (cells // 2) + [b"2026-01-03"], pa.binary())
+    found, lost = values(sent, kind)
+    assert max(sizes) == most
+    assert (found.null_count, lost is not None and int((lost > 0).sum())) == (cells // 2, cells // 2)

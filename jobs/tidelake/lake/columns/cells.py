@@ -37,6 +37,7 @@ _TEXTS = {"string": pa.string(), "binary": pa.binary()}
 _TIMES = {"date": pa.date32(), "timestamp_ntz": pa.timestamp("us"), "timestamp": pa.timestamp("us", "UTC")}
 _TYPES = {"boolean": pa.bool_()} | _INTEGERS | _FLOATS | _TEXTS | _TIMES | {"array<float>": pa.list_(pa.float32())}
 _ONE_DATE, _ONE_MOMENT = 10, (19, 21, 26)  # characters of a date; of a datetime without and with fractions (from, to)
+_MANY, _FIRST = 10_000, 256  # of so many cells, these are read first: each cell that Arrow refuses takes as long as ten that it reads
 _YEARS = (1970, 2038)  # years in which all libraries have the same rules for time zones; Arrow knows no clock change later
 _NUMBER = r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?"
 _INTEGER = "^-?[0-9]+$"
@@ -207,6 +208,8 @@ def _decimals(cells: pa.Array, to: pa.Decimal128Type) -> pa.Array:
 def _read(cells: pa.Array, kind: CellType) -> pa.Array:
     """Read cells, all of which are values. Raises NotPlain if that is not certain."""
     try:
+        if len(cells) > _MANY:
+            _value_of(cells[:_FIRST].cast(pa.string()), kind)
         return _value_of(cells.cast(pa.string()), kind)
     except pa.ArrowInvalid as e:
         raise NotPlain(str(e)) from e
