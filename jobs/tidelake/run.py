@@ -149,7 +149,7 @@ def _compacted(lake: Lake, target: Target) -> Published:
     from tidelake.compact.stage import fold_window
     from tidelake.validate.stage import passed
 
-    verdict = passed(lake, staged)
+    verdict = passed(lake, target, staged)
     return publish_window(lake, newest, staged, verdict, fold_window(lake, newest, staged), started)
 
 

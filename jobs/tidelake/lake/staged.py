@@ -26,6 +26,11 @@ class Target:
     hour: str
     redo_from: str | None = None
 
+    @property
+    def options(self) -> str:
+        """Options of the command line that mean this window."""
+        return f"--hour {self.hour}{'' if self.redo_from is None else f' --redo-from {self.redo_from}'}"
+
 
 def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
     """Read what order staged for a target.
@@ -49,6 +54,6 @@ def read_staged(lake: Lake, target: Target) -> tuple[Cut | None, Staged | None]:
     if staged is None and redo and cut is not None and cut.parent_seq is not None and cut.run.startswith(BRANCH):
         return cut, None  # the redo is published
     if staged is None or (staged.cut.parent_seq is not None) != redo or (staged.cut.hour < hour if redo else staged.cut.hour != hour):
-        remedy = f"run `tidelake order --feed {feed.name} --hour {hour}` first"
+        remedy = f"run `tidelake order --feed {feed.name} {target.options}` first"
         raise OrderError(f"hour {hour} of feed {feed.name} is not ordered", code="NOT_ORDERED", remedy=remedy)
     return cut, staged

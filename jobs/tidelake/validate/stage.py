@@ -61,8 +61,8 @@ def validate_window(lake: Lake, target: Target) -> Verdict | None:
     return verdict
 
 
-def passed(lake: Lake, staged: Staged) -> Verdict:
-    """Return the verdict on what is staged.
+def passed(lake: Lake, target: Target, staged: Staged) -> Verdict:
+    """Return the verdict on what is staged for a target.
 
     Raises:
         OrderError: NOT_VALIDATED.
@@ -70,7 +70,7 @@ def passed(lake: Lake, staged: Staged) -> Verdict:
     """
     verdict = find_document(lake.store, run_key(lake.feed.name, staged.cut.seq, "validate"), Verdict)
     if verdict is None or verdict.run != staged.cut.run:
-        remedy = f"run `tidelake validate --feed {lake.feed.name} --hour {staged.cut.hour}` first"
+        remedy = f"run `tidelake validate --feed {lake.feed.name} {target.options}` first"
         raise OrderError(f"the window of hour {staged.cut.hour} is not validated", code="NOT_VALIDATED", remedy=remedy)
     verdict.refuse()
     return verdict
